@@ -1,4 +1,4 @@
-"""Normalisations over the last axis: RMSNorm and LayerNorm (alone or fused with the residual add before them), softmax."""
+"""Normalisations over the last axis: RMSNorm and LayerNorm (also fused with the residual add before), softmax."""
 
 from dataclasses import dataclass
 from typing import ClassVar
