@@ -63,8 +63,7 @@ _KINDS: Final[dict[str, _Kind]] = {
     "seconds": _Kind(
         "a time",
         "3.5 us",
-        _decimal("s", {"": 0, **_SMALL})
-        | {"µs": (1, 10**6), "μs": (1, 10**6), "min": (60, 1), "h": (3600, 1)},
+        _decimal("s", {"": 0, **_SMALL}) | {"µs": (1, 10**6), "μs": (1, 10**6), "min": (60, 1), "h": (3600, 1)},
     ),
     "count": _Kind("a whole number", "4096 or 8k", _binary(""), whole=True),
 }
@@ -126,11 +125,7 @@ def _from_text(text: str, kind: _Kind) -> int | float:
     denominator *= 10 ** max(-power, 0)
     if match["sign"] == "-" and numerator:
         raise _refusal(text, kind, "it is negative")
-    return (
-        _whole(text, numerator, denominator, unit, kind)
-        if kind.whole
-        else _real(text, numerator, denominator, kind)
-    )
+    return _whole(text, numerator, denominator, unit, kind) if kind.whole else _real(text, numerator, denominator, kind)
 
 
 def _whole(text: str, numerator: int, denominator: int, unit: str, kind: _Kind) -> int:
@@ -160,15 +155,7 @@ def _shown(value: object) -> str:
 
 def _refusal(value: object, kind: _Kind, why: str = "", suggestions: tuple[str, ...] = ()) -> RooflineError:
     reason = f", {why}" if why else ""
-    given = (
-        "true"
-        if value is True
-        else "false"
-        if value is False
-        else "nothing"
-        if value is None
-        else _shown(value)
-    )
+    given = "true" if value is True else "false" if value is False else "nothing" if value is None else _shown(value)
     return RooflineError(
         f"{given} is not {kind.noun}{reason}: write it like {kind.example}",
         code="bad-quantity",
@@ -183,7 +170,7 @@ def _wrong_unit(text: str, number: str, unit: str, kind: _Kind) -> RooflineError
     for other in _KINDS.values():
         if other is not kind and unit in other.units and other.noun != _KINDS["count"].noun:
             return _refusal(text, kind, f"it is {other.noun}")
-    space = " " if kind.units.get("B") or "" not in kind.units else ""
+    space = "" if "" in kind.units else " "  # 8k, but 3 GB/s
     near = tuple(f"{number}{space}{right}" for right in _near_units(unit, kind))
     return _refusal(text, kind, f"{unit!r} is no unit of it", near)
 
@@ -207,9 +194,7 @@ def _near_units(unit: str, kind: _Kind) -> tuple[str, ...]:
     """Right units that the wrong one resembles: the same letters in another case first (KB: kB, KiB)."""
     word = re.sub(r"ps$", "/s", unit)
     same = [right for right in kind.units if right and right.lower() in (word.lower(), unit.lower())]
-    same += [
-        right for right in kind.units if right.lower().replace("i", "") == word.lower() and right not in same
-    ]
+    same += [right for right in kind.units if right.lower().replace("i", "") == word.lower() and right not in same]
     # FLOPS and FLOP/s are one unit: suggest the spelling that the program prints.
     same = [right.replace("OPS", "OP/s") for right in same]
     return tuple(dict.fromkeys(same))[:3] or nearest(word, [right for right in kind.units if right], 2)
