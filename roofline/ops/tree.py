@@ -132,8 +132,7 @@ def parameters(root: Node) -> Size:
 
 def resident_bytes(root: Node) -> dict[str, Size]:
     """Bytes that must be in memory, by role; ``activation`` is the largest set of operands of one op."""
-    held: dict[str, Size] = {}
-    held.update(fold_storage(root, lambda tensor: tensor.resident_bytes))
+    held: dict[str, Size] = {str(role): b for role, b in fold_storage(root, lambda t: t.resident_bytes).items()}
     peak: Size = 0
     for leaf in leaves(root):
         moving = [t.resident_bytes for t in leaf.op.tensors() if t.role not in PERSISTENT_ROLES]
