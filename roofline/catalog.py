@@ -78,16 +78,15 @@ def find(room: Room, name: str) -> Path | None:
 def aliases(room: Room) -> dict[str, str]:
     """Other names of a room's entries, from its ``aliases.yaml`` (alias: canonical name), sorted.
 
-    Raises ``RooflineError`` where an alias is no text, names nothing, or hides a canonical name.
+    A canonical name hides an alias of the same spelling. Raises ``RooflineError`` where an alias names nothing.
     """
     known = _listing(room)
     found: dict[str, str] = {}
     for root in roots():
         path = root / room / "aliases.yaml"
         if path.is_file():
-            for alias, name in _read_aliases(path, room, known).items():
-                found.setdefault(alias, name)
-    return dict(sorted(found.items()))
+            found = _read_aliases(path, room, known) | found
+    return {alias: name for alias, name in sorted(found.items()) if alias not in known}
 
 
 def _read_aliases(path: Path, room: Room, known: Mapping[str, Path]) -> dict[str, str]:
@@ -100,8 +99,6 @@ def _read_aliases(path: Path, room: Room, known: Mapping[str, Path]) -> dict[str
                 code="bad-alias",
                 suggestions=nearest(str(name), known),
             )
-        if alias in known:
-            raise document.error([alias], f"alias {alias!r} is itself a name", code="bad-alias", of="key")
     return document.data
 
 
@@ -252,9 +249,11 @@ def _wrong_value(document: Document, loc: Loc, fault: Fault, of: Literal["key", 
     choices = re.findall("'([^']*)'", str(context.get("expected", context.get("expected_tags", ""))))
     given = context.get("tag", fault["input"])
     message = _complaint(_subject(loc), fault, choices)
-    but = "but is empty" if given is None else f"not {_shown(given)}"
-    near = nearest(str(given), choices)
-    return document.error(loc, f"{message}, {but}", code="bad-value", of=of, suggestions=near)
+    if given is None:
+        message += ", but is empty"
+    elif not isinstance(given, (list, dict)) or fault["type"] in _MUST_BE:
+        message += f", not {_shown(given)}"
+    return document.error(loc, message, code="bad-value", of=of, suggestions=nearest(str(given), choices))
 
 
 def _subject(loc: Loc) -> str:

@@ -26,7 +26,7 @@ _SMALL: Final = {"m": -3, "u": -6, "n": -9, "p": -12}
 _Worth: TypeAlias = tuple[int, int]
 
 _NUMBER: Final = re.compile(
-    r"(?P<sign>[-+]?)(?P<whole>0|[1-9][0-9]*(?:_[0-9]+)*)?(?:\.(?P<part>[0-9]*))?(?:[eE](?P<exponent>[-+]?[0-9]{1,3}))?"
+    r"(?P<sign>[-+]?)(?P<whole>0|[1-9][0-9]*(?:_[0-9]+)*)?(?:\.(?P<part>[0-9]*))?(?:[eE](?P<exponent>[-+]?[0-9]{1,4}))?"
 )
 _BITS: Final = re.compile(r"([kKMGTPE]?i?)(?:[bB]its?(/s|ps)?|b(/s|ps)?)")
 _LONGEST: Final = 400  # characters: more than the longest exact decimal that anyone writes
@@ -42,10 +42,10 @@ class _Kind:
     whole: bool = False
 
 
-def _decimal(units: str, prefixes: dict[str, int]) -> dict[str, _Worth]:
+def _decimal(*units: str, prefixes: dict[str, int] = _DECIMAL) -> dict[str, _Worth]:
     return {
         prefix + unit: (10 ** max(power, 0), 10 ** max(-power, 0))
-        for unit in units.split()
+        for unit in units
         for prefix, power in prefixes.items()
     }
 
@@ -54,21 +54,18 @@ def _binary(unit: str) -> dict[str, _Worth]:
     return {prefix + unit: (1 << power, 1) for prefix, power in _BINARY.items()}
 
 
+_MICRO: Final = dict.fromkeys(("µs", "μs"), (1, 10**6))  # the micro sign and the Greek letter
+_CLOCK: Final = {"min": (60, 1), "h": (3600, 1)}
+
 _KINDS: Final[dict[str, _Kind]] = {
-    "flop/s": _Kind("a rate of operations", "989.4 TFLOP/s", _decimal("FLOP/s OP/s FLOPS OPS", _DECIMAL)),
-    "bytes/s": _Kind("a rate in bytes", "3.35 TB/s", _decimal("B/s", _DECIMAL) | _binary("B/s")),
-    "bytes": _Kind("a size in bytes", "80 GiB", _decimal("B", _DECIMAL) | _binary("B"), whole=True),
-    "hertz": _Kind("a frequency", "1.83 GHz", _decimal("Hz", _DECIMAL)),
-    "watts": _Kind("a power", "700 W", _decimal("W", {**_DECIMAL, "m": -3, "u": -6})),
-    "seconds": _Kind(
-        "a time",
-        "3.5 us",
-        _decimal("s", {"": 0, **_SMALL}) | {"µs": (1, 10**6), "μs": (1, 10**6), "min": (60, 1), "h": (3600, 1)},
-    ),
-    "count": _Kind("a whole number", "4096 or 8k", _binary(""), whole=True),
+    "flop/s": _Kind("a rate of operations", "989.4 TFLOP/s", _decimal("FLOP/s", "OP/s", "FLOPS", "OPS")),
+    "bytes/s": _Kind("a rate in bytes", "3.35 TB/s", _decimal("B/s") | _binary("B/s")),
+    "bytes": _Kind("a size in bytes", "80 GiB", _decimal("B") | _binary("B"), whole=True),
+    "hertz": _Kind("a frequency", "1.83 GHz", _decimal("Hz")),
+    "watts": _Kind("a power", "700 W", _decimal("W", prefixes=_DECIMAL | _SMALL)),
+    "seconds": _Kind("a time", "3.5 us", _decimal("s", prefixes={"": 0} | _SMALL) | _MICRO | _CLOCK),
+    "count": _Kind("a whole number", "4096 or 8k", _decimal("") | _binary(""), whole=True),
 }
-# "".split() yields no unit at all, but the units of a count are the bare prefixes.
-_KINDS["count"].units.update({prefix: (10**power, 1) for prefix, power in _DECIMAL.items()})
 
 
 @overload
@@ -115,16 +112,16 @@ def _from_text(text: str, kind: _Kind) -> int | float:
         raise _refusal(text, kind)
     unit = stripped[match.end() :].strip()
     if unit[:1] in tuple(".,_0123456789"):
-        raise _refusal(text, kind, "the number is not written as 1234, 1_234, 12.5 or 1.25e3")
+        raise _refusal(text, kind, "numbers are written as 1234, 1_234, 12.5 or 1.25e3")
+    digits = (match["whole"] or "").replace("_", "") + (match["part"] or "")
+    if match["sign"] == "-" and digits.strip("0"):
+        raise _refusal(text, kind, "it is negative")
     if unit and unit not in kind.units:
         raise _wrong_unit(text, match[0], unit, kind)
-    digits = (match["whole"] or "").replace("_", "") + (match["part"] or "")
     numerator, denominator = kind.units[unit] if unit else (1, 1)
     power = int(match["exponent"] or 0) - len(match["part"] or "")
     numerator *= int(digits) * 10 ** max(power, 0)
     denominator *= 10 ** max(-power, 0)
-    if match["sign"] == "-" and numerator:
-        raise _refusal(text, kind, "it is negative")
     return _whole(text, numerator, denominator, unit, kind) if kind.whole else _real(text, numerator, denominator, kind)
 
 
@@ -148,27 +145,20 @@ def _real(text: str, numerator: int, denominator: int, kind: _Kind) -> float:
     return value
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def _refusal(value: object, kind: _Kind, why: str = "", suggestions: tuple[str, ...] = ()) -> RooflineError:
+    given = {"True": "true", "False": "false", "None": "nothing"}.get(repr(value), repr(value))
+    given = given if len(given) <= 60 else f"{given[:57]}..."
     reason = f", {why}" if why else ""
-    given = "true" if value is True else "false" if value is False else "nothing" if value is None else _shown(value)
-    return RooflineError(
-        f"{given} is not {kind.noun}{reason}: write it like {kind.example}",
-        code="bad-quantity",
-        suggestions=suggestions,
-    )
+    message = f"{given} is not {kind.noun}{reason}: write it like {kind.example}"
+    return RooflineError(message, code="bad-quantity", suggestions=suggestions)
 
 
 def _wrong_unit(text: str, number: str, unit: str, kind: _Kind) -> RooflineError:
     bits = _BITS.fullmatch(unit)
-    if bits and kind.noun.endswith("in bytes"):
+    if bits and "B" in "".join(kind.units):
         return _bits(text, number, bits, kind)
-    for other in _KINDS.values():
-        if other is not kind and unit in other.units and other.noun != _KINDS["count"].noun:
+    for dimension, other in _KINDS.items():
+        if dimension != "count" and unit in other.units:  # every prefix is a unit of a count: that says nothing
             return _refusal(text, kind, f"it is {other.noun}")
     space = "" if "" in kind.units else " "  # 8k, but 3 GB/s
     near = tuple(f"{number}{space}{right}" for right in _near_units(unit, kind))
@@ -193,11 +183,13 @@ def _bits(text: str, number: str, bits: re.Match[str], kind: _Kind) -> RooflineE
 def _near_units(unit: str, kind: _Kind) -> tuple[str, ...]:
     """Right units that the wrong one resembles: the same letters in another case first (KB: kB, KiB)."""
     word = re.sub(r"ps$", "/s", unit)
-    same = [right for right in kind.units if right and right.lower() in (word.lower(), unit.lower())]
-    same += [right for right in kind.units if right.lower().replace("i", "") == word.lower() and right not in same]
+    wanted = (word.lower(), unit.lower())
+    right = [each for each in kind.units if each]
+    same = [each for each in right if each.lower() in wanted]
+    same += [each for each in right if each.lower().replace("i", "", 1) in wanted]
     # FLOPS and FLOP/s are one unit: suggest the spelling that the program prints.
-    same = [right.replace("OPS", "OP/s") for right in same]
-    return tuple(dict.fromkeys(same))[:3] or nearest(word, [right for right in kind.units if right], 2)
+    same = [each.replace("OPS", "OP/s") for each in same]
+    return tuple(dict.fromkeys(same))[:3] or nearest(word, right, 2)
 
 
 # ---------------------------------------------------------------- for files
@@ -221,12 +213,9 @@ def _spellings(number: int | float, dimension: Dimension) -> Iterator[str]:
     digits, exponent = _digits(number)
     units = _KINDS[dimension].units
     base = next(iter(units))
-    for unit, (numerator, denominator) in units.items():
-        if unit not in (prefix + base for prefix in (*_DECIMAL, *_SMALL)):
-            continue
-        power = len(str(numerator)) - len(str(denominator))
-        if 0 <= exponent - power < 3:
-            yield f"{_shift(digits, exponent - power)} {unit}"
+    for prefix, power in (_DECIMAL | _SMALL).items():
+        if prefix + base in units and 0 <= exponent - power < 3:
+            yield f"{_shift(digits, exponent - power)} {prefix}{base}"
     for prefix, power in _BINARY.items():
         if isinstance(number, int) and number % (1 << power) == 0 and number >> power < 1 << 20:
             yield f"{number >> power} {prefix}{base}"
