@@ -1,0 +1,51 @@
+"""The one place where rich is set up: a console that collects text at the width and colour of the caller."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from roofline.render import Options
+
+PLAIN_WIDTH = 120
+"""Columns where no terminal says otherwise."""
+
+BOUND_STYLE = {"compute": "cyan", "memory": "yellow", "communication": "magenta"}
+
+
+def collect(draw: Callable[[Console], None], options: Options) -> str:
+    """The text that ``draw`` prints to a console."""
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=options.width or PLAIN_WIDTH,
+        force_terminal=options.color,
+        color_system="standard" if options.color else None,
+        no_color=not options.color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
+    )
+    draw(console)
+    lines = buffer.getvalue().split("\n")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def table(columns: Sequence[tuple[str, str]]) -> Table:
+    """A quiet table; a column is (title, "left" or "right")."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
+    for title, side in columns:
+        made.add_column(title, justify="right" if side == "right" else "left", no_wrap=True, overflow="ellipsis")
+    return made
+
+
+def rows(made: Table, lines: Iterable[Sequence[str | Text]]) -> Table:
+    """The table with rows added."""
+    for line in lines:
+        made.add_row(*line)
+    return made

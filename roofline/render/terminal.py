@@ -1,0 +1,179 @@
+"""An analysis for people: the answer first, then the ops grouped as the model is, then what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from roofline.quantities import duration, integer, percent, ratio, si
+from roofline.render import Options, words
+from roofline.render.console import BOUND_STYLE, collect, rows, table
+
+Result = Mapping[str, Any]
+
+
+def render(record: Mapping[str, Any], options: Options) -> str:
+    """The analysis as text: one result in full, several side by side (in full as well when verbose)."""
+    results = record["results"]
+
+    def draw(console: Console) -> None:
+        if len(results) > 1:
+            _compare(console, results)
+        if len(results) == 1 or options.verbose:
+            for index, result in enumerate(results):
+                if index or len(results) > 1:
+                    console.print()
+                _one(console, result, options.verbose)
+
+    return collect(draw, options)
+
+
+def _one(console: Console, result: Result, verbose: bool) -> None:
+    workload, summary = result["workload"], result["summary"]
+    console.print(Text.assemble((workload["name"], "bold"), f": {workload['description']}"))
+    console.print(f"on {words.hardware_line(result)}", style="dim")
+    console.print()
+    console.print(words.headline(result), style=f"bold {BOUND_STYLE[summary['bound']]}")
+    console.print(words.floor_sentence(result))
+    console.print()
+    console.print(_op_table(result, verbose))
+    if any(op["near_ridge"] for op in result["ops"]):
+        console.print("~ near the ridge: its memory and compute floors are within a factor of two", style="dim")
+    console.print()
+    console.print(words.memory_sentence(result))
+    launches = words.launch_sentence(result)
+    if launches:
+        console.print(launches)
+    _what_if(console, result)
+    for note in result["notes"]:
+        console.print(Text.assemble(("Note: ", "bold"), note))
+
+
+_COLUMNS = (
+    ("op", "left"),
+    ("count", "right"),
+    ("FLOPs", "right"),
+    ("bytes", "right"),
+    ("FLOP/B", "right"),
+    ("bound", "left"),
+    ("limiter", "left"),
+    ("floor", "right"),
+    ("share", "right"),
+)
+
+
+def _op_table(result: Result, verbose: bool) -> Any:
+    made = table(_COLUMNS)
+    for depth, name, op, count in _outline(result["ops"]):
+        label = "  " * depth + name
+        if op is None:
+            made.add_row(Text(label, style="bold"), integer(count) if count > 1 else "", *[""] * 7)
+            continue
+        made.add_row(
+            label,
+            integer(op["count"]),
+            si(op["flops"], ""),
+            si(op["bytes"], "B"),
+            ratio(op["intensity"], 3),
+            Text(words.bound_cell(op), style=BOUND_STYLE[op["bound"]]),
+            words.limiter_cell(op),
+            duration(op["floor_s"]),
+            percent(op["share"]),
+        )
+        if verbose:
+            rows(made, (_tensor_row(tensor, depth + 1) for tensor in op["tensors"]))
+    if len(result["ops"]) > 1:
+        summary = result["summary"]
+        made.add_section()
+        made.add_row(
+            Text("all", style="bold"),
+            integer(sum(op["count"] for op in result["ops"])),
+            si(summary["flops"], ""),
+            si(summary["bytes"], "B"),
+            ratio(summary["intensity"], 3),
+            Text(summary["bound"], style=BOUND_STYLE[summary["bound"]]),
+            " + ".join((summary["limiter"], *summary["co_limiters"])),
+            duration(summary["floor_s"]),
+            "100 %",
+        )
+    return made
+
+
+def _tensor_row(tensor: Mapping[str, Any], depth: int) -> Sequence[str | Text]:
+    label = f"{'  ' * depth}{tensor['access']} {tensor['name']} {words.shape_text(tensor['shape'])} {tensor['dtype']}"
+    cells = (label, "", "", si(tensor["traffic_bytes"], "B"), "", tensor["role"], "", "", "")
+    return tuple(Text(cell, style="dim") for cell in cells)
+
+
+def _outline(ops: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, Mapping[str, Any] | None, int]]:
+    """Depth, name and op (None for a group) of each line; a group shows how often it runs where its ops agree."""
+    open_groups: list[str] = []
+    for index, op in enumerate(ops):
+        *groups, name = op["path"].split("/")
+        shared = 0
+        while shared < min(len(groups), len(open_groups)) and groups[shared] == open_groups[shared]:
+            shared += 1
+        for depth in range(shared, len(groups)):
+            prefix = "/".join(groups[: depth + 1]) + "/"
+            counts = {other["count"] for other in ops[index:] if other["path"].startswith(prefix)}
+            yield depth, groups[depth], None, counts.pop() if len(counts) == 1 and depth == 0 else 1
+        open_groups = groups
+        yield len(groups), name, op, op["count"]
+
+
+def _what_if(console: Console, result: Result) -> None:
+    lines = result["what_if"].get("lines", ())
+    if lines:
+        console.print()
+        console.print("What would change it", style="bold")
+        made = table((("", "left"), ("", "left")))
+        made.show_header = False
+        console.print(rows(made, ([f"  {line['change']}", line["effect"]] for line in lines)))
+
+
+def _compare(console: Console, results: Sequence[Result]) -> None:
+    columns = (
+        ("workload", "left"),
+        ("hardware", "left"),
+        ("bound", "left"),
+        ("limiter", "left"),
+        ("FLOP/B", "right"),
+        ("ridge", "right"),
+        ("floor", "right"),
+        ("tokens/s", "right"),
+        ("memory", "right"),
+        ("fits", "left"),
+    )
+    made = table(columns)
+    for result in results:
+        summary = result["summary"]
+        tokens = summary["new_tokens"]
+        made.add_row(
+            result["workload"]["name"],
+            result["hardware"]["name"],
+            Text(summary["bound"], style=BOUND_STYLE[summary["bound"]]),
+            f"{summary['limiter']} {percent(summary['shares'][summary['limiter']])}",
+            ratio(summary["intensity"], 3),
+            ratio(summary["ridge"], 3),
+            duration(summary["floor_s"]),
+            si(tokens / summary["floor_s"], "") if tokens else "-",
+            si(summary["resident_bytes"], "B"),
+            {True: "yes", False: "NO", None: "-"}[summary["fits"]],
+        )
+    console.print(made)
+    if len({result["workload"]["source"] for result in results}) == 1:
+        console.print()
+        console.print(_floors(results))
+
+
+def _floors(results: Sequence[Result]) -> Any:
+    """One workload on several devices: the floor of each op and what limits it."""
+    devices = [result["hardware"]["name"] for result in results]
+    made = table((("op", "left"), ("count", "right"), *((f"{name} floor", "right") for name in devices)))
+    for same in zip(*(result["ops"] for result in results), strict=True):
+        cells = (f"{duration(op['floor_s'])} {op['limiter']}" for op in same)
+        made.add_row(same[0]["path"], integer(same[0]["count"]), *cells)
+    return made

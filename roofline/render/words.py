@@ -1,0 +1,105 @@
+"""Sentences and cells shared by the renderers for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roofline.quantities import binary, duration, integer, percent, ratio, si
+
+
+def headline(result: Mapping[str, Any]) -> str:
+    """The answer in one sentence: the bound, by how much, and where the workload stands against the ridge."""
+    summary = result["summary"]
+    shares = summary["shares"]
+    bound, limiter = summary["bound"], summary["limiter"]
+    parts = [f"{bound.capitalize()} bound: {limiter} holds {percent(shares[limiter])} of the floor"]
+    others = [f"{name} {percent(share)}" for name, share in list(shares.items())[1:] if share >= 0.01]
+    if others:
+        parts[0] += f" ({', '.join(others)})"
+    if summary["ridge"] is not None:
+        parts.append(f"intensity {ratio(summary['intensity'])} against a ridge of {ratio(summary['ridge'], 3)} FLOP/byte")
+    if len(result["ops"]) == 1 and result["ops"][0]["near_ridge"]:
+        parts.append("near the ridge: memory and compute floors are within a factor of two")
+    return "; ".join(parts) + "."
+
+
+def floor_sentence(result: Mapping[str, Any]) -> str:
+    """The floor, what it means in tokens where it is a step, and the bound that nothing beats."""
+    summary = result["summary"]
+    floor, lower = summary["floor_s"], summary["lower_bound_s"]
+    text = f"Floor {duration(floor)}"
+    tokens = summary["new_tokens"]
+    if tokens:
+        text += f" ({si(tokens / floor, 'tokens/s')})"
+    if len(result["ops"]) > 1:
+        text += f", the sum over its kernels; nothing beats {duration(lower)}, all its work overlapped"
+    return text + f". {si(summary['attainable_flops_per_s'], 'FLOP/s')} at the floor."
+
+
+def launch_sentence(result: Mapping[str, Any]) -> str | None:
+    """What launching its kernels costs, where that is known and not small against the floor."""
+    summary = result["summary"]
+    overhead, floor = summary["overhead_s"], summary["floor_s"]
+    if not overhead or overhead < 0.1 * floor:
+        return None
+    launches = summary["launches"]
+    each = duration(overhead / launches)
+    noun = "launch" if launches == 1 else "launches"
+    total = f" = {duration(overhead)}" if launches > 1 else ""
+    if overhead > floor:
+        return f"Launch bound unless captured in a graph: {integer(launches)} {noun} x {each}{total} exceed the floor."
+    return f"Launches: {integer(launches)} {noun} x {each}{total}, {percent(overhead / floor)} of the floor."
+
+
+_ROLES = {
+    "weight": "weights",
+    "kv_cache": "KV cache",
+    "state": "state",
+    "activation": "activations (largest op)",
+}
+
+
+def memory_sentence(result: Mapping[str, Any]) -> str:
+    """What must be resident against what there is."""
+    summary = result["summary"]
+    held = [f"{_ROLES[role]} {si(size, 'B')}" for role, size in summary["resident"].items() if size]
+    text = f"Memory: {', '.join(held)}: {binary(summary['resident_bytes'])}"
+    if summary["capacity_bytes"] is None:
+        return text + "."
+    verdict = "fits" if summary["fits"] else "DOES NOT FIT"
+    return text + f" of {binary(summary['capacity_bytes'])}: {verdict}."
+
+
+def hardware_line(result: Mapping[str, Any]) -> str:
+    """Which device, why, and the ceilings that the workload meets."""
+    device = result["hardware"]
+    used = {"", *result["summary"]["flops_by_engine"]}
+    ceilings = [
+        f"{name} {si(value, _unit(name))}" + (" (unverified)" if name in device["unverified"] else "")
+        for name, value in device["ceilings"].items()
+        if ":" not in name or name in used
+    ]
+    title = f" ({device['title']})" if device["title"] and device["title"] != device["name"] else ""
+    return f"{device['name']}{title}, {device['chosen']}: {', '.join(ceilings)}"
+
+
+def _unit(name: str) -> str:
+    if ":" not in name:
+        return "B/s"
+    return "op/s" if name.startswith("special") or ":int" in name else "FLOP/s"
+
+
+def bound_cell(op: Mapping[str, Any]) -> str:
+    """The bound of an op, marked where it is near the ridge."""
+    return f"{op['bound']}{' ~' if op['near_ridge'] else ''}"
+
+
+def limiter_cell(op: Mapping[str, Any]) -> str:
+    """The limiter of an op with those that limit as well."""
+    return " + ".join((op["limiter"], *op["co_limiters"]))
+
+
+def shape_text(shape: Sequence[float]) -> str:
+    """``4096x14336``."""
+    return "x".join(integer(n).replace(",", "") for n in shape) or "scalar"

@@ -1,0 +1,1 @@
+"""Records: what was analysed or measured, as versioned JSON that every renderer reads."""
