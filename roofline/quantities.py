@@ -284,9 +284,10 @@ def duration(seconds: float | None, digits: int = 3) -> str:
         return _digitless(seconds, "s")
     if abs(_rounded(seconds, digits)) < 60:
         return si(float(seconds), "s", digits)
-    if abs(_rounded(seconds / 60, digits)) < 60:
-        return f"{_significant(seconds / 60, digits)} min"
-    return f"{_significant(seconds / 3600, digits)} h"
+    scale, unit = (60, "min") if abs(_rounded(seconds / 60, digits)) < 60 else (3600, "h")
+    # What only rounds to a whole minute or hour (59.96 s) is shown as one, not as 0.999.
+    amount = math.copysign(max(abs(seconds) / scale, 1), seconds)
+    return f"{_significant(amount, digits)} {unit}"
 
 
 def integer(n: float | None) -> str:
