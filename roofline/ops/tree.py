@@ -1,8 +1,10 @@
 """``Node``: how operations make up a layer, a step, a pipeline; identical parts are folded by ``repeat``."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
+from roofline.errors import RooflineError, nearest
 from roofline.ops.base import PERSISTENT_ROLES, Op, Role, Tensor
 from roofline.ops.sizes import Size, maximum
 
@@ -60,6 +62,42 @@ def leaves(root: Node) -> Iterator[Leaf]:
             yield from walk(child, (*path, child.name), count)
 
     return walk(root, () if root.children else (root.name,), 1)
+
+
+def distinct(root: Node) -> list[Leaf]:
+    """Each different op once, under the path where it stands first, with its count over the whole tree."""
+    found: dict[Op, Leaf] = {}
+    for leaf in leaves(root):
+        known = found.get(leaf.op)
+        found[leaf.op] = leaf if known is None else replace(known, count=known.count + leaf.count)
+    return list(found.values())
+
+
+def prune(root: Node, pattern: str) -> Node:
+    """The tree with only the ops whose path, last name or kind matches the glob ``pattern``.
+
+    Raises ``RooflineError`` where none does.
+    """
+    kept = _prune(root, pattern, ())
+    if kept is None:
+        names = [leaf.name for leaf in leaves(root)]
+        known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+        raise RooflineError(
+            f"no op matches {pattern!r}; there are {known}",
+            code="no-op",
+            key="--op",
+            suggestions=nearest(pattern, {name for full in names for name in (full, full.rpartition("/")[2])}),
+        )
+    return kept
+
+
+def _prune(node: Node, pattern: str, path: tuple[str, ...]) -> Node | None:
+    if node.op is not None:
+        names = ("/".join(path) or node.name, node.name, node.op.kind)
+        return node if any(fnmatchcase(name, pattern) for name in names) else None
+    children = (_prune(child, pattern, (*path, child.name)) for child in node.children)
+    kept = tuple(child for child in children if child is not None)
+    return replace(node, children=kept) if kept else None
 
 
 def total(root: Node, measure: Callable[[Op], Size]) -> Size:

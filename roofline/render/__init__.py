@@ -63,7 +63,7 @@ _RENDERERS: Final[dict[str, dict[str, str]]] = {
     },
 }
 
-_EXTENSIONS: Final = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "table"}
+_EXTENSIONS: Final = {".json": "json", ".csv": "csv", ".md": "markdown"}
 
 
 def choose_format(schema: str, name: str | None, output: PurePath | None) -> str:

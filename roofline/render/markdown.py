@@ -29,9 +29,9 @@ def _section(result: Mapping[str, Any]) -> list[str]:
         _op_table(result),
         " ".join(sentence for sentence in sentences if sentence),
     ]
-    lines = result["what_if"].get("lines", ())
+    lines = words.what_if_lines(result)
     if lines:
-        made.append(md_table(("what if", "then"), ((line["change"], line["effect"]) for line in lines)))
+        made.append(md_table(("what if", "then"), lines))
     return made + [f"> {note}" for note in result["notes"]]
 
 

@@ -125,13 +125,13 @@ def _outline(ops: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, Mappi
 
 
 def _what_if(console: Console, result: Result) -> None:
-    lines = result["what_if"].get("lines", ())
+    lines = words.what_if_lines(result)
     if lines:
         console.print()
         console.print("What would change it", style="bold")
         made = table((("", "left"), ("", "left")))
         made.show_header = False
-        console.print(rows(made, ([f"  {line['change']}", line["effect"]] for line in lines)))
+        console.print(rows(made, ((f"  {change}", effect) for change, effect in lines)))
 
 
 def _compare(console: Console, results: Sequence[Result]) -> None:

@@ -103,3 +103,32 @@ def limiter_cell(op: Mapping[str, Any]) -> str:
 def shape_text(shape: Sequence[float]) -> str:
     """``4096x14336``."""
     return "x".join(integer(n).replace(",", "") for n in shape) or "scalar"
+
+
+def what_if_lines(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Each thing that could change, and what it would do."""
+    found = result["what_if"]
+    if not found:
+        return []
+    lines = [_flip_line(flip) for flip in found["flips"]]
+    lines += [_dtype_line(change, result["summary"]) for change in found["dtypes"]]
+    largest = found["largest"]
+    if largest is not None and largest["value"] is not None:
+        lines.append((largest["parameter"], f"at most {integer(largest['value'])} fit in memory"))
+    return lines
+
+
+def _flip_line(flip: Mapping[str, Any]) -> tuple[str, str]:
+    name, bound = flip["parameter"], flip["bound"]
+    if flip["value"] is None:
+        return name, f"stays {bound} bound however large (intensity tends to {ratio(flip['intensity'], 3)})"
+    side = "from" if flip["side"] == "up" else "down from"
+    exact = f" (the times cross at {ratio(flip['crossing'])})" if flip["crossing"] is not None else ""
+    return name, f"{bound} bound {side} {integer(flip['value'])}{exact}"
+
+
+def _dtype_line(change: Mapping[str, Any], summary: Mapping[str, Any]) -> tuple[str, str]:
+    gain = summary["floor_s"] / change["floor_s"]
+    moved = f"{ratio(gain, 3)}x faster" if gain >= 1 else f"{ratio(1 / gain, 3)}x slower"
+    stays = "still" if change["bound"] == summary["bound"] else "then"
+    return change["change"], f"floor {duration(change['floor_s'])}, {moved}, {stays} {change['bound']} bound"

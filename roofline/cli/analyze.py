@@ -1,0 +1,89 @@
+"""``roofline analyze``: what bounds a workload on a device, by how much, and what would change it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roofline.cli.common import Force, Format, HardwareNames, Output, Set, Verbose, emit
+
+if TYPE_CHECKING:
+    from roofline.hardware import Hardware
+    from roofline.workload import Workload
+
+DEFAULT_HARDWARE = "h100-sxm"
+
+
+def analyze(
+    workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD...", help="A descriptor: a path or a name.")],
+    hardware: HardwareNames = None,
+    changes: Set = None,
+    fmt: Format = None,
+    output: Output = None,
+    force: Force = False,
+    verbose: Verbose = False,
+) -> None:
+    """Predict what bounds a workload: floor, bound and limiter of each op, and what would change the verdict.
+
+    Several WORKLOADs or -H stand side by side. Without -H: the descriptor's hardware, else $ROOFLINE_HARDWARE,
+    else h100-sxm. Exit codes: 0 fine, 2 bad input.
+    """
+    from roofline import workload as descriptors
+    from roofline.render import choose_format
+    from roofline.results.analysis import SCHEMA, record
+
+    choose_format(SCHEMA, fmt, output)  # a format that does not exist is said before any work
+    loaded = [descriptors.load(text, tuple(changes or ())) for text in workloads]
+    results = [one(work, name, why) for work in loaded for name, why in devices(work, hardware)]
+    emit(record(results), fmt=fmt, output=output, force=force, verbose=verbose)
+
+
+def devices(work: Workload, named: list[str] | None) -> list[tuple[str, str]]:
+    """The devices to predict for, each with the reason for it."""
+    if named:
+        return [(name, "as asked with -H") for name in named]
+    if work.hardware:
+        return [(work.hardware, "named by the descriptor")]
+    if os.environ.get("ROOFLINE_HARDWARE"):
+        return [(os.environ["ROOFLINE_HARDWARE"], "from $ROOFLINE_HARDWARE")]
+    return [(DEFAULT_HARDWARE, "the default; -H picks another")]
+
+
+def one(work: Workload, hardware_name: str, why: str) -> dict[str, Any]:
+    """The result for one workload on one device."""
+    from roofline import hardware as catalogue
+    from roofline import whatif
+    from roofline.analysis import analyse
+    from roofline.results.analysis import result
+
+    device = catalogue.load(hardware_name)
+    prediction = analyse(work.tree, device)
+    return result(
+        subject(work, device, why),
+        prediction,
+        what_if=whatif.explore(work, device, prediction),
+        notes=whatif.lessons(work),
+    )
+
+
+def subject(work: Workload, device: Hardware, why: str) -> Any:
+    """What a result is about."""
+    from roofline.results.analysis import Subject
+
+    ceilings = {level.name: level.bandwidth for level in device.memory if level.bandwidth is not None}
+    ceilings |= {name: peak.value for name, peak in device.peaks.items()}
+    unverified = [level.name for level in device.memory if level.confidence == "unverified"]
+    unverified += [name for name, peak in device.peaks.items() if peak.confidence == "unverified"]
+    return Subject(
+        workload=work.name,
+        source=work.source,
+        description=work.description,
+        hardware=device.name,
+        title=device.title,
+        chosen=why,
+        ceilings=ceilings,
+        unverified=unverified,
+        new_tokens=work.new_tokens,
+    )

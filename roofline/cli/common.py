@@ -1,0 +1,61 @@
+"""What the commands share: their common options, and the way a record leaves the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from roofline.render import Options, choose_format, render
+
+FORMATS = "table, json, csv or markdown"
+
+Format = Annotated[
+    str | None, typer.Option("--format", help=f"{FORMATS} (default: by the extension of -o, else table).")
+]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Write to this file instead of stdout (.json, .csv, .md).")
+]
+Force = Annotated[bool, typer.Option("--force", help="Let -o replace a file that roofline did not write.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="More detail: the bytes of every tensor.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the descriptor. Repeatable.")
+]
+HardwareNames = Annotated[
+    list[str] | None,
+    typer.Option("-H", "--hardware", help="Device to predict for: a name, an alias or a YAML file. Repeatable."),
+]
+
+
+def emit(
+    record: Mapping[str, Any],
+    *,
+    fmt: str | None = None,
+    output: Path | None = None,
+    force: bool = False,
+    verbose: bool = False,
+) -> None:
+    """Render ``record`` to stdout, or to the file ``output``, whole or not at all."""
+    chosen = choose_format(record["schema"], fmt, output)
+    if output is None:
+        sys.stdout.write(render(record, chosen, screen(verbose)))
+        return
+    from roofline.results.files import write
+
+    write(output, render(record, chosen, Options(verbose=verbose)), force=force)
+    print(f"wrote {output}", file=sys.stderr)
+
+
+def screen(verbose: bool = False) -> Options:
+    """Options for stdout: colour and width of the terminal, plain and wide where there is none."""
+    terminal = sys.stdout.isatty()
+    color = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return Options(width=int(columns), color=color, verbose=verbose)
+    width = os.get_terminal_size(sys.stdout.fileno()).columns if terminal else None
+    return Options(width=width or None, color=color, verbose=verbose)

@@ -1,0 +1,178 @@
+"""What would change the verdict: where it flips, what else would, the largest batch that fits.
+
+Everything is a search on plain ints over the same analysis: double until the answer changes, then bisect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from roofline.analysis import Bound, Ceilings, Datasheet, Prediction, analyse
+from roofline.errors import RooflineError
+from roofline.hardware import Hardware
+from roofline.ops import Attention
+from roofline.ops.tree import Node, node_of, resident_bytes, total
+from roofline.workload import Workload
+
+FARTHEST = 2**24
+"""How far a search goes: past the largest context or token count that anyone serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """``parameter``: from ``value`` on (``side`` up: at and above; down: at and below) the bound is ``bound``.
+
+    ``crossing`` is where the two times are equal, between two ints; only for a single op, whose times are smooth.
+    With ``value`` None it never flips on that side, however far: then ``intensity`` is what it tends to.
+    """
+
+    parameter: str
+    side: str
+    bound: Bound
+    value: int | None = None
+    crossing: float | None = None
+    intensity: float | None = None
+
+
+def explore(work: Workload, device: Hardware, prediction: Prediction) -> dict[str, Any]:
+    """Flips over the workload's variables, other dtypes, and the largest batch that fits, as a record."""
+    ceilings = Datasheet(device)
+    flips = [
+        flip
+        for parameter in work.variables
+        for flip in (_upwards(work, parameter, ceilings, prediction), _downwards(work, parameter, ceilings, prediction))
+        if flip is not None
+    ]
+    return {
+        "flips": [
+            {
+                "parameter": flip.parameter,
+                "from": work.variables[flip.parameter],
+                "side": flip.side,
+                "bound": flip.bound,
+                "value": flip.value,
+                "crossing": flip.crossing,
+                "intensity": flip.intensity,
+            }
+            for flip in flips
+        ],
+        "dtypes": _dtypes(work, ceilings, prediction),
+        "largest": _largest(work, prediction),
+    }
+
+
+def lessons(work: Workload) -> list[str]:
+    """What a reader might take the workload for and should not."""
+    notes = []
+    for op in work.ops:
+        if isinstance(op, Attention) and op.implementation == "naive" and op.queries > 1 and op.keys is None:
+            decode = node_of("decode", op.with_(queries=1, cached=op.all_keys - 1))
+            flops, moved = total(decode, lambda op: op.flops), total(decode, lambda op: op.traffic_bytes)
+            notes.append(
+                f"this has {op.queries:,} queries, the shape of a prefill; a decode step at the same length has one query "
+                f"and an intensity of {flops / moved:.2f}"
+            )
+    return notes
+
+
+def crossing(work: Workload, parameter: str, value: int, device: Ceilings) -> float | None:
+    """Where between ``value - 1`` and ``value`` a single op takes as long on its engine as on memory."""
+    below, above = _margin(work.vary(parameter, value - 1).tree, device), _margin(work.vary(parameter, value).tree, device)
+    if below is None or above is None or below == above:
+        return None
+    return value - 1 + below / (below - above)
+
+
+def _margin(tree: Node, device: Ceilings) -> float | None:
+    """Memory time less the longest engine time of a tree of one op."""
+    ops = analyse(tree, device).ops
+    if len(ops) != 1:
+        return None
+    main = device.memory[0].name
+    engines = [seconds for name, seconds in ops[0].times.items() if name != main]
+    return ops[0].times[main] - max(engines, default=0.0)
+
+
+def _upwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) -> Flip | None:
+    """The least value above the present one where the bound is another."""
+    here = work.variables[parameter]
+
+    def changed(value: int) -> bool:
+        return _bound(work, parameter, value, device) != now.bound
+
+    high = max(2 * here, here + 1)
+    while high < FARTHEST and not changed(high):
+        high *= 2
+    if high >= FARTHEST:
+        far = analyse(work.vary(parameter, FARTHEST).tree, device)
+        return Flip(parameter, "up", now.bound, intensity=far.intensity) if far.bound == now.bound else None
+    value = bisect(changed, max(high // 2, here), high)
+    return Flip(parameter, "up", _bound(work, parameter, value, device), value, crossing(work, parameter, value, device))
+
+
+def _downwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) -> Flip | None:
+    """The greatest value below the present one where the bound is another; None where there is none."""
+    here, least = work.variables[parameter], work.least(parameter)
+    if here <= least:
+        return None
+    other = _bound(work, parameter, least, device)
+    if other == now.bound:
+        return None
+    first = bisect(lambda value: _bound(work, parameter, value, device) == now.bound, least, here)
+    return Flip(parameter, "down", other, first - 1, crossing(work, parameter, first, device))
+
+
+def _bound(work: Workload, parameter: str, value: int, device: Ceilings) -> Bound:
+    return analyse(work.vary(parameter, value).tree, device).bound
+
+
+def bisect(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The least int in (low, high] for which ``holds``, which is false at ``low`` and true at ``high``."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _dtypes(work: Workload, device: Ceilings, now: Prediction) -> list[dict[str, Any]]:
+    """The floor and bound under other dtypes that this device can compute in."""
+    found = []
+    for label, changes in work.other_dtypes():
+        try:
+            then = analyse(work.change(changes).tree, device)
+        except RooflineError:
+            continue  # the device lacks the engine
+        if abs(then.floor_s / now.floor_s - 1) > 0.01 or then.bound != now.bound:
+            found.append(
+                {
+                    "change": label,
+                    "set": dict(changes),
+                    "bound": then.bound,
+                    "limiter": then.limiter,
+                    "intensity": then.intensity,
+                    "ridge": then.ridge,
+                    "floor_s": then.floor_s,
+                }
+            )
+    return found
+
+
+def _largest(work: Workload, now: Prediction) -> Mapping[str, Any] | None:
+    """The largest batch whose weights, caches and operands fit; 0 where not even one does."""
+    capacity = now.capacity_bytes
+    if capacity is None or "batch" not in work.variables:
+        return None
+
+    def too_large(value: int) -> bool:
+        return bool(sum(resident_bytes(work.vary("batch", value).tree).values()) > capacity)
+
+    if too_large(1):
+        return {"parameter": "batch", "value": 0}
+    high = 2
+    while high < FARTHEST and not too_large(high):
+        high *= 2
+    return {"parameter": "batch", "value": bisect(too_large, high // 2, high) - 1 if high < FARTHEST else None}
+
+
