@@ -6,7 +6,6 @@ for models also folders with a ``config.json``. A name is matched as a whole or 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -277,5 +276,7 @@ def _shown(value: object) -> str:
     """A value as it may stand in a message: short, and as YAML writes it."""
     if isinstance(value, (dict, list, tuple)):
         return "a mapping" if isinstance(value, dict) else "a list"
+    import json  # only a failing run needs it
+
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=repr)
     return text if len(text) <= 60 else text[:57] + "..."
