@@ -1,0 +1,173 @@
+"""``load``: a workload descriptor, by name or path, read into a ``Workload``.
+
+A descriptor is one operation, ``op: linear`` with the op's own fields, or a model and what is run of it:
+``model: llama-3.1-8b`` with ``phase: prefill | decode``, or a diffusion transformer with ``steps``. ``part`` keeps one
+node of a model's tree: a block is described by the model that it belongs to, so its sizes are written down nowhere
+else.
+
+Validation is by hand from the declarations of the fields: pydantic would need a tenth of a second only to build the
+classes of all ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from roofline import catalog
+from roofline.errors import RooflineError, nearest
+from roofline.fields import build, declared, shown, unknown_key
+from roofline.ops import OPS, Node, Op, node_of
+from roofline.ops.base import FieldInfo
+from roofline.workload.models import ModelRun, read_model_run
+from roofline.workload.source import Source
+
+COMMON: Final = {
+    "name": "name in tables and records; by default the file's",
+    "description": "a line or two for people",
+    "hardware": "device to predict for where none is asked for",
+}
+"""Keys that every descriptor may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpRun:
+    """One op, run once."""
+
+    op: Op
+
+    def tree(self) -> Node:
+        """The op under its own name, or the kernels of its unfused form."""
+        return node_of(self.op.kind, self.op)
+
+    @property
+    def sizes(self) -> dict[str, FieldInfo]:
+        """The sizes that a descriptor of it sets, by key."""
+        return {key: info for key, info in declared(type(self.op)).items() if info.kind == "size"}
+
+    def get(self, key: str) -> Any:
+        """The value of a size."""
+        return getattr(self.op, key)
+
+    def with_(self, **sizes: Any) -> OpRun:
+        """The same with other sizes."""
+        return OpRun(replace(self.op, **sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A descriptor that was read: what it is called, where it came from, what it runs.
+
+    ``source`` is the file as a user would name it. ``hardware`` is the device that the descriptor asks for, if any.
+    ``subject`` is what runs; ``notes`` are things that a reader of results should know. ``spec`` is the descriptor as
+    plain data, overrides included.
+    """
+
+    name: str
+    source: str
+    description: str
+    hardware: str | None
+    subject: OpRun | ModelRun
+    spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def tree(self) -> Node:
+        """Its ops, grouped as the model is; the root has the name of the workload."""
+        return replace(self.subject.tree(), name=self.name)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its numbers should know."""
+        return self.subject.notes if isinstance(self.subject, ModelRun) else ()
+
+    @property
+    def sizes(self) -> dict[str, FieldInfo]:
+        """The sizes that can be changed with ``with_`` (batch, context, ...), by key of the descriptor."""
+        return self.subject.sizes
+
+    def get(self, key: str) -> Any:
+        """The value of one of its ``sizes``; None where an optional one is not set."""
+        return self.subject.get(key)
+
+    def with_(self, **sizes: Any) -> Workload:
+        """The same workload with some of its ``sizes`` changed, unchecked: ints, arrays or symbols."""
+        return replace(self, subject=self.subject.with_(**sizes))
+
+
+def load(text: str, overrides: Sequence[str] = ()) -> Workload:
+    """The workload of a descriptor's path or of its name in the catalogue.
+
+    ``overrides`` are texts ``key=value`` (``precision.kv=fp8``), the value read as YAML reads a plain scalar. Raises
+    ``RooflineError`` with file, line and key, or with the override, for whatever is wrong.
+    """
+    path = catalog.resolve("workloads", text)
+    source = Source(catalog.read_yaml(path), overrides)
+    return from_source(source, name=path.stem, shown_as=_shown_path(path), base=path.parent)
+
+
+def from_document(document: catalog.Document, *, name: str = "workload", base: Path | None = None) -> Workload:
+    """The workload of a document that is already read; relative paths in it start at ``base``."""
+    return from_source(Source(document), name=name, shown_as=document.name, base=base)
+
+
+def from_source(source: Source, *, name: str, shown_as: str, base: Path | None) -> Workload:
+    """The workload of a descriptor's data."""
+    data = source.data
+    common = {key: _text(source, key) for key in COMMON}
+    rest = {key: value for key, value in data.items() if key not in COMMON}
+    if "op" in rest and "model" in rest:
+        raise source.error(("model",), "a descriptor has either `op` or `model`, not both", code="bad-combination")
+    subject: OpRun | ModelRun
+    if "op" in rest:
+        subject = _read_op(rest, source)
+    elif "model" in rest:
+        subject = read_model_run(rest, source, base, tuple(COMMON))
+    else:
+        raise _no_subject(rest, source)
+    return Workload(
+        name=common["name"] or name,
+        source=shown_as,
+        description=common["description"] or "",
+        hardware=common["hardware"],
+        subject=subject,
+        spec=data,
+    )
+
+
+def _no_subject(rest: Mapping[str, Any], source: Source) -> RooflineError:
+    for key in rest:
+        near = nearest(key, ("op", "model"))
+        if near:
+            return unknown_key(source, key, ("op", "model", *COMMON))
+    return source.error((), "a descriptor needs `op: KIND` or `model: NAME`", code="missing-key")
+
+
+def _text(source: Source, key: str) -> str | None:
+    value = source.data.get(key)
+    if value is not None and not isinstance(value, str):
+        raise source.error((key,), f"{key} must be text, not {shown(value)}", code="bad-value")
+    return value
+
+
+def _read_op(rest: Mapping[str, Any], source: Source) -> OpRun:
+    kind = rest["op"]
+    if not isinstance(kind, str) or kind not in OPS:
+        raise source.error(
+            ("op",),
+            f"op must be one of {', '.join(OPS)}, not {shown(kind)}",
+            code="unknown-op",
+            suggestions=nearest(str(kind), OPS),
+        )
+    values = {key: value for key, value in rest.items() if key != "op"}
+    op: Op = build(OPS[kind], values, source, of=f"op: {kind}", also=(*COMMON, "op"))
+    return OpRun(op)
+
+
+def _shown_path(path: Path) -> str:
+    """A file of the catalogue as ``workloads/decode.yaml``; any other as the user wrote it."""
+    for root in catalog.roots():
+        if path.is_relative_to(root / "workloads"):
+            return str(path.relative_to(root))
+    return str(path)

@@ -1,0 +1,61 @@
+"""A descriptor's data with ``--set`` overrides in it; errors point at the file, or at the override that is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from roofline.documents import Document, resolve_plain
+from roofline.errors import RooflineError
+
+
+class Source:
+    """The document of a descriptor after its overrides.
+
+    ``data`` is what to read; ``error`` points into the file, or names the override that set the key.
+    """
+
+    def __init__(self, document: Document, overrides: Sequence[str] = ()) -> None:
+        self.document = document
+        self.data: dict[str, Any] = document.data
+        self._set: dict[tuple[str, ...], str] = {}
+        for text in overrides:
+            self._override(text)
+
+    def overridden(self, *loc: str) -> bool:
+        """Whether an override set the value at ``loc`` or a part of it."""
+        return any(path[: len(loc)] == loc for path in self._set)
+
+    def _override(self, text: str) -> None:
+        key, equals, value = text.partition("=")
+        path = tuple(part.strip() for part in key.split("."))
+        if not equals or not all(path):
+            raise RooflineError(
+                f"--set {text}: write --set KEY=VALUE, for instance --set batch=64", code="bad-override", key=key
+            )
+        target = self.data
+        for part in path[:-1]:
+            inner = target.get(part)
+            if not isinstance(inner, dict):
+                # `precision: bf16` is short for a mapping, so that --set precision.kv=fp8 can refine it
+                inner = {"weights": inner} if part == "precision" and isinstance(inner, str) else {}
+                target[part] = inner
+            target = inner
+        target[path[-1]] = resolve_plain(value.strip())
+        self._set[path] = text
+
+    def error(
+        self,
+        loc: Sequence[str | int],
+        message: str,
+        *,
+        code: str,
+        of: Literal["key", "value"] = "value",
+        suggestions: Iterable[str] = (),
+    ) -> RooflineError:
+        """An error at ``loc``."""
+        for path, text in self._set.items():
+            if tuple(loc[: len(path)]) == path:
+                key = ".".join(str(part) for part in loc)
+                return RooflineError(f"--set {text}: {message}", code=code, key=key, suggestions=suggestions)
+        return self.document.error(loc, message, code=code, of=of, suggestions=suggestions)
