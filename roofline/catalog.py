@@ -56,12 +56,19 @@ def _listing(room: Room) -> dict[str, Path]:
             continue
         for suffix in _SUFFIXES:
             for entry in entries:
-                if entry.suffix == suffix and entry.stem != "aliases" and entry.is_file():
+                if entry.suffix == suffix and entry.stem != "aliases" and _is_file(entry):
                     found.setdefault(entry.stem, entry)
         for entry in entries if room == "workloads/models" else ():
-            if (entry / "config.json").is_file():
+            if _is_file(entry / "config.json"):
                 found.setdefault(entry.name, entry / "config.json")
     return {name: path for name, path in sorted(found.items()) if not name.startswith(".")}
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a link into a closed folder
+        return False
 
 
 def names(room: Room) -> list[str]:
@@ -83,7 +90,7 @@ def aliases(room: Room) -> dict[str, str]:
     found: dict[str, str] = {}
     for root in roots():
         path = root / room / "aliases.yaml"
-        if path.is_file():
+        if _exists(path):
             found = _read_aliases(path, room, known) | found
     return {alias: name for alias, name in sorted(found.items()) if alias not in known}
 
@@ -94,7 +101,7 @@ def _read_aliases(path: Path, room: Room, known: Mapping[str, Path]) -> dict[str
         if not isinstance(name, str) or name not in known:
             raise document.error(
                 [alias],
-                f"alias {alias!r} must name a {_NOUNS[room]} of the catalogue, not {_shown(name)}",
+                f"alias {alias!r} must stand for a name in {room}/, not {_shown(name)}",
                 code="bad-alias",
                 suggestions=nearest(str(name), known),
             )

@@ -49,8 +49,8 @@ class _Node:
     def child(self, part: str | int) -> _Node | None:
         if isinstance(self.value, dict):
             return self.value.get(part) if isinstance(part, str) else None
-        if isinstance(self.value, list) and isinstance(part, int) and 0 <= part < len(self.value):
-            return self.value[part]
+        if isinstance(self.value, list) and str(part).isdecimal() and int(part) < len(self.value):
+            return self.value[int(part)]
         return None
 
     def plain(self) -> Any:

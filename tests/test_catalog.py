@@ -170,7 +170,7 @@ def test_an_alias_that_names_nothing_is_a_fault_of_its_file(shop: Path):
 
 def test_an_alias_is_no_alias_of_an_alias(shop: Path):
     (shop / "hardware" / "aliases.yaml").write_text("h100: h100-sxm\nhopper: h100\n")
-    with pytest.raises(RooflineError, match="'hopper' must name a hardware of the catalogue"):
+    with pytest.raises(RooflineError, match="'hopper' must stand for a name in hardware/"):
         aliases("hardware")
 
 
@@ -339,6 +339,8 @@ class Spec(Strict):
     def batch_is_lucky(self) -> "Spec":
         if self.batch == 13:
             raise ValueError(RooflineError("13 is unlucky", key="batch", code="unlucky", suggestions=["12"]))
+        if self.batch == 15:
+            raise ValueError(RooflineError("1 and 15 do not go together", key="sizes.1"))
         if self.batch == 14:
             raise ValueError("14 is no better")
         return self
@@ -388,6 +390,7 @@ def fault(text: str, allow: Callable[[Any], list[str]] | None = allowed) -> Roof
         ("name: y", "f.yaml:1:1: missing key 'batch'"),
         ("batch: 1\nmemory:\n  hbm: {}", "f.yaml:3:3: missing key 'bandwidth' in memory.hbm"),
         ("name: y\nbatch: 13", "f.yaml:2:8: 13 is unlucky (did you mean 12?)"),
+        ("sizes: [2, 1]\nbatch: 15", "f.yaml:1:12: 1 and 15 do not go together"),
         ("name: y\nbatch: 14", "f.yaml:1:1: 14 is no better"),
     ],
 )  # fmt: skip
