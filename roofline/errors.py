@@ -42,7 +42,7 @@ class RooflineError(Exception):
         places = [str(part) for part in (self.file, self.line, self.column) if part is not None]
         where = ":".join(places) + ": " if places else ""
         hint = f" (did you mean {' or '.join(self.suggestions)}?)" if self.suggestions else ""
-        return f"{where}{self.message}{hint}"
+        return " ".join(f"{where}{self.message}{hint}".split())
 
     def as_json(self) -> dict[str, object]:
         """The ``roofline/error/1`` object."""
