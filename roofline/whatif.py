@@ -5,16 +5,23 @@ Everything is a search on plain ints over the same analysis: double until the an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from roofline.analysis import Bound, Ceilings, Datasheet, Prediction, analyse
+from roofline.dtypes import dtype
 from roofline.errors import RooflineError
 from roofline.hardware import Hardware
 from roofline.ops import Attention
 from roofline.ops.tree import Node, node_of, resident_bytes, total
-from roofline.workload import Workload
+from roofline.workload import OpRun, Workload
+
+VARIED = ("batch", "context", "tokens", "prefix", "queries", "cached", "keys", "rows")
+"""Sizes that change from request to request; the others are the shape of the model."""
+
+NARROWER = (("fp8", None), ("int4-g128", "bf16"), ("nvfp4", None))
+"""Weight formats to try, each with what it is computed in (None: its native engine)."""
 
 FARTHEST = 2**24
 """How far a search goes: past the largest context or token count that anyone serves."""
@@ -41,7 +48,7 @@ def explore(work: Workload, device: Hardware, prediction: Prediction) -> dict[st
     ceilings = Datasheet(device)
     flips = [
         flip
-        for parameter in work.variables
+        for parameter in variables(work)
         for flip in (_upwards(work, parameter, ceilings, prediction), _downwards(work, parameter, ceilings, prediction))
         if flip is not None
     ]
@@ -49,7 +56,7 @@ def explore(work: Workload, device: Hardware, prediction: Prediction) -> dict[st
         "flips": [
             {
                 "parameter": flip.parameter,
-                "from": work.variables[flip.parameter],
+                "from": work.get(flip.parameter),
                 "side": flip.side,
                 "bound": flip.bound,
                 "value": flip.value,
@@ -63,10 +70,15 @@ def explore(work: Workload, device: Hardware, prediction: Prediction) -> dict[st
     }
 
 
+def variables(work: Workload) -> list[str]:
+    """The sizes of the workload that vary from request to request."""
+    return [name for name in VARIED if name in work.sizes and work.get(name) is not None]
+
+
 def lessons(work: Workload) -> list[str]:
     """What a reader might take the workload for and should not."""
-    notes = []
-    for op in work.ops:
+    notes = list(work.notes)
+    for op in (work.subject.op,) if isinstance(work.subject, OpRun) else ():
         if isinstance(op, Attention) and op.implementation == "naive" and op.queries > 1 and op.keys is None:
             decode = node_of("decode", op.with_(queries=1, cached=op.all_keys - 1))
             flops, moved = total(decode, lambda op: op.flops), total(decode, lambda op: op.traffic_bytes)
@@ -79,7 +91,10 @@ def lessons(work: Workload) -> list[str]:
 
 def crossing(work: Workload, parameter: str, value: int, device: Ceilings) -> float | None:
     """Where between ``value - 1`` and ``value`` a single op takes as long on its engine as on memory."""
-    below, above = _margin(work.vary(parameter, value - 1).tree, device), _margin(work.vary(parameter, value).tree, device)
+    below, above = (
+        _margin(work.with_(**{parameter: value - 1}).tree, device),
+        _margin(work.with_(**{parameter: value}).tree, device),
+    )
     if below is None or above is None or below == above:
         return None
     return value - 1 + below / (below - above)
@@ -97,7 +112,7 @@ def _margin(tree: Node, device: Ceilings) -> float | None:
 
 def _upwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) -> Flip | None:
     """The least value above the present one where the bound is another."""
-    here = work.variables[parameter]
+    here = work.get(parameter)
 
     def changed(value: int) -> bool:
         return _bound(work, parameter, value, device) != now.bound
@@ -106,15 +121,17 @@ def _upwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) 
     while high < FARTHEST and not changed(high):
         high *= 2
     if high >= FARTHEST:
-        far = analyse(work.vary(parameter, FARTHEST).tree, device)
+        far = analyse(work.with_(**{parameter: FARTHEST}).tree, device)
         return Flip(parameter, "up", now.bound, intensity=far.intensity) if far.bound == now.bound else None
     value = bisect(changed, max(high // 2, here), high)
-    return Flip(parameter, "up", _bound(work, parameter, value, device), value, crossing(work, parameter, value, device))
+    return Flip(
+        parameter, "up", _bound(work, parameter, value, device), value, crossing(work, parameter, value, device)
+    )
 
 
 def _downwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) -> Flip | None:
     """The greatest value below the present one where the bound is another; None where there is none."""
-    here, least = work.variables[parameter], work.least(parameter)
+    here, least = work.get(parameter), work.sizes[parameter].minimum
     if here <= least:
         return None
     other = _bound(work, parameter, least, device)
@@ -125,7 +142,7 @@ def _downwards(work: Workload, parameter: str, device: Ceilings, now: Prediction
 
 
 def _bound(work: Workload, parameter: str, value: int, device: Ceilings) -> Bound:
-    return analyse(work.vary(parameter, value).tree, device).bound
+    return analyse(work.with_(**{parameter: value}).tree, device).bound
 
 
 def bisect(holds: Callable[[int], bool], low: int, high: int) -> int:
@@ -137,18 +154,17 @@ def bisect(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def _dtypes(work: Workload, device: Ceilings, now: Prediction) -> list[dict[str, Any]]:
-    """The floor and bound under other dtypes that this device can compute in."""
+    """The floor and bound with narrower weights or caches that this device can compute in."""
     found = []
-    for label, changes in work.other_dtypes():
+    for label, other in _narrower(work):
         try:
-            then = analyse(work.change(changes).tree, device)
+            then = analyse(other.tree, device)
         except RooflineError:
             continue  # the device lacks the engine
         if abs(then.floor_s / now.floor_s - 1) > 0.01 or then.bound != now.bound:
             found.append(
                 {
                     "change": label,
-                    "set": dict(changes),
                     "bound": then.bound,
                     "limiter": then.limiter,
                     "intensity": then.intensity,
@@ -159,14 +175,27 @@ def _dtypes(work: Workload, device: Ceilings, now: Prediction) -> list[dict[str,
     return found
 
 
+def _narrower(work: Workload) -> Iterator[tuple[str, Workload]]:
+    """The workload with its weights, then its KV cache, in narrower formats, each with a name for the change."""
+    subject = work.subject
+    stored = subject.dtypes
+    if (weights := stored.get("weights")) is not None:
+        for name, compute in NARROWER:
+            if dtype(name).bits < dtype(weights).bits:
+                label = f"weights in {name}" + (f", computed in {compute}" if compute else "")
+                yield label, replace(work, subject=subject.with_dtypes(weights=name, compute=compute))
+    if (cache := stored.get("kv")) is not None and dtype(cache).bits > 8:
+        yield "KV cache in fp8", replace(work, subject=subject.with_dtypes(kv="fp8"))
+
+
 def _largest(work: Workload, now: Prediction) -> Mapping[str, Any] | None:
     """The largest batch whose weights, caches and operands fit; 0 where not even one does."""
     capacity = now.capacity_bytes
-    if capacity is None or "batch" not in work.variables:
+    if capacity is None or "batch" not in variables(work):
         return None
 
     def too_large(value: int) -> bool:
-        return bool(sum(resident_bytes(work.vary("batch", value).tree).values()) > capacity)
+        return bool(sum(resident_bytes(work.with_(batch=value).tree).values()) > capacity)
 
     if too_large(1):
         return {"parameter": "batch", "value": 0}
@@ -174,5 +203,3 @@ def _largest(work: Workload, now: Prediction) -> Mapping[str, Any] | None:
     while high < FARTHEST and not too_large(high):
         high *= 2
     return {"parameter": "batch", "value": bisect(too_large, high // 2, high) - 1 if high < FARTHEST else None}
-
-

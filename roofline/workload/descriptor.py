@@ -51,6 +51,18 @@ class OpRun:
         """The value of a size."""
         return getattr(self.op, key)
 
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """What its weights and its KV cache are stored in, where it has them."""
+        fields = {"weights": "weight_dtype", "kv": "kv_dtype"}
+        return {key: getattr(self.op, name) for key, name in fields.items() if hasattr(self.op, name)}
+
+    def with_dtypes(self, *, weights: str | None = None, compute: str | None = None, kv: str | None = None) -> OpRun:
+        """The same with other weights (and what they are computed in) or another KV cache."""
+        if weights is not None:
+            return OpRun(self.op.with_(weight_dtype=weights, compute=compute))
+        return OpRun(self.op.with_(kv_dtype=kv))
+
     def with_(self, **sizes: Any) -> OpRun:
         """The same with other sizes."""
         return OpRun(replace(self.op, **sizes))
@@ -81,6 +93,11 @@ class Workload:
     def notes(self) -> tuple[str, ...]:
         """What a reader of its numbers should know."""
         return self.subject.notes if isinstance(self.subject, ModelRun) else ()
+
+    @property
+    def new_tokens(self) -> int | None:
+        """Tokens that one run of it generates, where it is a step of a decoder."""
+        return self.subject.new_tokens if isinstance(self.subject, ModelRun) else None
 
     @property
     def sizes(self) -> dict[str, FieldInfo]:

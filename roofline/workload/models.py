@@ -51,9 +51,25 @@ class ModelRun:
         """The value of a size."""
         return getattr(self.phase, key)
 
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """What its weights and its KV cache are stored in."""
+        return {"weights": self.precision.weights, "kv": self.precision.kv}
+
+    def with_dtypes(self, *, weights: str | None = None, compute: str | None = None, kv: str | None = None) -> ModelRun:
+        """The same with other weights (and what they are computed in) or another KV cache."""
+        if weights is not None:
+            return replace(self, precision=replace(self.precision, weights=weights, compute=compute))
+        return replace(self, precision=replace(self.precision, kv=kv))
+
     def with_(self, **sizes: Any) -> ModelRun:
         """The same with other sizes."""
         return replace(self, phase=replace(self.phase, **sizes))
+
+    @property
+    def new_tokens(self) -> int | None:
+        """Tokens that it generates: one a sequence in a whole decode step."""
+        return self.phase.batch if isinstance(self.phase, Decode) and self.part is None else None
 
     @property
     def notes(self) -> tuple[str, ...]:
