@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roofline.analysis import Bound, Ceilings, Datasheet, Prediction, analyse
+from roofline.analysis import Bound, Ceilings, Datasheet, Prediction, analyse, is_engine
 from roofline.dtypes import dtype
 from roofline.errors import RooflineError
 from roofline.hardware import Hardware
 from roofline.ops import Attention
-from roofline.ops.tree import Node, node_of, resident_bytes, total
+from roofline.ops.tree import node_of, resident_bytes, total
 from roofline.workload import OpRun, Workload
 
 VARIED = ("batch", "context", "tokens", "prefix", "queries", "cached", "keys", "rows")
@@ -46,12 +46,12 @@ class Flip:
 def explore(work: Workload, device: Hardware, prediction: Prediction) -> dict[str, Any]:
     """Flips over the workload's variables, other dtypes, and the largest batch that fits, as a record."""
     ceilings = Datasheet(device)
-    flips = [
-        flip
-        for parameter in variables(work)
-        for flip in (_upwards(work, parameter, ceilings, prediction), _downwards(work, parameter, ceilings, prediction))
-        if flip is not None
-    ]
+    flips: list[Flip] = []
+    for parameter in variables(work):
+        for search in (_upwards, _downwards):
+            flip = search(work, parameter, ceilings, prediction)
+            if flip is not None:
+                flips.append(flip)
     return {
         "flips": [
             {
@@ -83,31 +83,27 @@ def lessons(work: Workload) -> list[str]:
             decode = node_of("decode", op.with_(queries=1, cached=op.all_keys - 1))
             flops, moved = total(decode, lambda op: op.flops), total(decode, lambda op: op.traffic_bytes)
             notes.append(
-                f"this has {op.queries:,} queries, the shape of a prefill; a decode step at the same length has one query "
-                f"and an intensity of {flops / moved:.2f}"
+                f"this has {op.queries:,} queries, the shape of a prefill; a decode step at the same length has one "
+                f"query and an intensity of {flops / moved:.2f}"
             )
     return notes
 
 
 def crossing(work: Workload, parameter: str, value: int, device: Ceilings) -> float | None:
     """Where between ``value - 1`` and ``value`` a single op takes as long on its engine as on memory."""
-    below, above = (
-        _margin(work.with_(**{parameter: value - 1}).tree, device),
-        _margin(work.with_(**{parameter: value}).tree, device),
-    )
+    below, above = (_margin(_at(work, parameter, at, device)) for at in (value - 1, value))
     if below is None or above is None or below == above:
         return None
     return value - 1 + below / (below - above)
 
 
-def _margin(tree: Node, device: Ceilings) -> float | None:
-    """Memory time less the longest engine time of a tree of one op."""
-    ops = analyse(tree, device).ops
-    if len(ops) != 1:
+def _margin(prediction: Prediction) -> float | None:
+    """Memory time less the longest engine time of a workload that is one op."""
+    if len(prediction.ops) != 1:
         return None
-    main = device.memory[0].name
-    engines = [seconds for name, seconds in ops[0].times.items() if name != main]
-    return ops[0].times[main] - max(engines, default=0.0)
+    times = prediction.ops[0].times
+    memory = max(seconds for name, seconds in times.items() if not is_engine(name))
+    return memory - max((seconds for name, seconds in times.items() if is_engine(name)), default=0.0)
 
 
 def _upwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) -> Flip | None:
@@ -115,18 +111,18 @@ def _upwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) 
     here = work.get(parameter)
 
     def changed(value: int) -> bool:
-        return _bound(work, parameter, value, device) != now.bound
+        return _at(work, parameter, value, device).bound != now.bound
 
-    high = max(2 * here, here + 1)
-    while high < FARTHEST and not changed(high):
-        high *= 2
-    if high >= FARTHEST:
-        far = analyse(work.with_(**{parameter: FARTHEST}).tree, device)
-        return Flip(parameter, "up", now.bound, intensity=far.intensity) if far.bound == now.bound else None
-    value = bisect(changed, max(high // 2, here), high)
-    return Flip(
-        parameter, "up", _bound(work, parameter, value, device), value, crossing(work, parameter, value, device)
-    )
+    limit = max(FARTHEST, 4 * here)
+    low, high = here, max(2 * here, 1)
+    while high < limit and not changed(high):
+        low, high = high, min(2 * high, limit)
+    far = _at(work, parameter, high, device)
+    if far.bound == now.bound:
+        return Flip(parameter, "up", now.bound, intensity=far.intensity)
+    value = bisect(changed, low, high)
+    bound = _at(work, parameter, value, device).bound
+    return Flip(parameter, "up", bound, value, crossing(work, parameter, value, device))
 
 
 def _downwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) -> Flip | None:
@@ -134,15 +130,15 @@ def _downwards(work: Workload, parameter: str, device: Ceilings, now: Prediction
     here, least = work.get(parameter), work.sizes[parameter].minimum
     if here <= least:
         return None
-    other = _bound(work, parameter, least, device)
+    other = _at(work, parameter, least, device).bound
     if other == now.bound:
         return None
-    first = bisect(lambda value: _bound(work, parameter, value, device) == now.bound, least, here)
+    first = bisect(lambda value: _at(work, parameter, value, device).bound == now.bound, least, here)
     return Flip(parameter, "down", other, first - 1, crossing(work, parameter, first, device))
 
 
-def _bound(work: Workload, parameter: str, value: int, device: Ceilings) -> Bound:
-    return analyse(work.with_(**{parameter: value}).tree, device).bound
+def _at(work: Workload, parameter: str, value: int, device: Ceilings) -> Prediction:
+    return analyse(work.with_(**{parameter: value}).tree, device)
 
 
 def bisect(holds: Callable[[int], bool], low: int, high: int) -> int:
