@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from roofline.engines import Engine
-from roofline.hardware import Hardware
 from roofline.ops.base import Op
 from roofline.ops.tree import Node, compulsory_bytes, leaves, resident_bytes
+
+if TYPE_CHECKING:
+    from roofline.hardware import Hardware
 
 Bound = Literal["compute", "memory", "communication"]
 
@@ -252,9 +254,8 @@ class Prediction:
         return op.count * op.floor_s / self.floor_s
 
 
-def analyse(root: Node, device: Hardware | Ceilings) -> Prediction:
-    """The prediction for ``root`` on ``device``; raises ``RooflineError`` for a matrix engine that it lacks."""
-    ceilings = Datasheet(device) if isinstance(device, Hardware) else device
+def analyse(root: Node, ceilings: Ceilings) -> Prediction:
+    """The prediction for ``root`` under ``ceilings``; raises ``RooflineError`` for a matrix engine that is missing."""
     ops = tuple(_predict(leaf.path, leaf.op, leaf.count, ceilings) for leaf in leaves(root))
     arithmetic: dict[Engine, float] = {}
     held: dict[str, float] = {}

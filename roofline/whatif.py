@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roofline.analysis import Bound, Ceilings, Datasheet, Prediction, analyse, is_engine
+from roofline.analysis import Bound, Ceilings, Prediction, analyse, is_engine
 from roofline.dtypes import dtype
 from roofline.errors import RooflineError
-from roofline.hardware import Hardware
 from roofline.ops import Attention
 from roofline.ops.tree import node_of, resident_bytes, total
 from roofline.workload import OpRun, Workload
@@ -43,9 +42,8 @@ class Flip:
     intensity: float | None = None
 
 
-def explore(work: Workload, device: Hardware, prediction: Prediction) -> dict[str, Any]:
+def explore(work: Workload, ceilings: Ceilings, prediction: Prediction) -> dict[str, Any]:
     """Flips over the workload's variables, other dtypes, and the largest batch that fits, as a record."""
-    ceilings = Datasheet(device)
     flips: list[Flip] = []
     for parameter in variables(work):
         for search in (_upwards, _downwards):

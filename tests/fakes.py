@@ -11,11 +11,11 @@ from roofline.errors import RooflineError
 
 @dataclass
 class FakeDevice:
-    """Ceilings: 1000 FLOP/s on bf16, 100 on the vector engine, 50 special, 10 B/s: ridges 100 and 10."""
+    """Ceilings: 1000 FLOP/s on bf16, 100 on the vector engine, 20 special, 10 B/s: ridges 100 and 10."""
 
     name: str = "fake"
     rates: dict[str, float] = field(
-        default_factory=lambda: {"tensor:bf16": 1000.0, "tensor:fp16": 1000.0, "vector:fp32": 100.0, "special:fp32": 50.0}
+        default_factory=lambda: {"tensor:bf16": 1000.0, "tensor:fp16": 1000.0, "vector:fp32": 100.0, "special:fp32": 20.0}
     )
     bandwidth: float = 10.0
     capacity: int | None = 10**9

@@ -55,15 +55,16 @@ def one(work: Workload, hardware_name: str, why: str) -> dict[str, Any]:
     """The result for one workload on one device."""
     from roofline import hardware as catalogue
     from roofline import whatif
-    from roofline.analysis import analyse
+    from roofline.analysis import Datasheet, analyse
     from roofline.results.analysis import result
 
     device = catalogue.load(hardware_name)
-    prediction = analyse(work.tree, device)
+    ceilings = Datasheet(device)
+    prediction = analyse(work.tree, ceilings)
     return result(
         subject(work, device, why),
         prediction,
-        what_if=whatif.explore(work, device, prediction),
+        what_if=whatif.explore(work, ceilings, prediction),
         notes=whatif.lessons(work),
     )
 
