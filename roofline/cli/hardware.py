@@ -1,0 +1,77 @@
+"""``roofline hardware``: the catalogue of devices, one device in full, and the check of a hardware file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roofline.cli.common import Force, Format, Output, emit
+from roofline.errors import RooflineError, nearest
+
+app = typer.Typer(help="The catalogue of devices.", no_args_is_help=True, rich_markup_mode=None)
+
+SORTS = ("name", "vendor", "bf16", "fp8", "bandwidth", "capacity", "ridge")
+
+
+@app.command("list")
+def list_hardware(
+    pattern: Annotated[str, typer.Argument(metavar="[GLOB]", help="Only names, aliases or vendors that match.")] = "*",
+    sort: Annotated[str, typer.Option("--sort", help=f"{', '.join(SORTS)}; numbers largest first.")] = "name",
+    fmt: Format = None,
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """List the devices that can be named: peaks (dense), memory, bandwidth and ridge."""
+    from roofline import catalog
+    from roofline import hardware as devices
+    from roofline.results.hardware import listing
+
+    if sort not in SORTS:
+        raise RooflineError(
+            f"cannot sort by {sort!r}: one of {', '.join(SORTS)}",
+            code="bad-value",
+            key="--sort",
+            suggestions=nearest(sort, SORTS),
+        )
+    found = [devices.load(name) for name in devices.catalogue()]
+    record = listing(found, catalog.aliases("hardware"), pattern, sort)
+    emit(record, fmt=fmt, output=output, force=force)
+
+
+@app.command("show")
+def show_hardware(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A device: a name, an alias or a YAML file.")],
+    fmt: Format = None,
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """Show one device: every number, its source, and the ridge point of each dtype."""
+    from roofline import hardware as devices
+
+    emit(devices.as_json(devices.load(name)), fmt=fmt, output=output, force=force)
+
+
+@app.command("lint")
+def lint_hardware(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Hardware files to check.")],
+) -> None:
+    """Check hardware files: arithmetic of the peaks, sparse or two-way figures, units, sources, unknown keys.
+
+    Exit codes: 0 no errors (there may be warnings), 1 errors found, 2 a file that cannot be read.
+    """
+    from roofline import hardware as devices
+
+    errors = 0
+    for file in files:
+        findings = devices.lint(file)
+        errors += sum(finding.severity == "error" for finding in findings)
+        for finding in findings:
+            where = ":".join(str(part) for part in (file, finding.line, finding.column) if part is not None)
+            hint = f" (did you mean {' or '.join(finding.suggestions)}?)" if finding.suggestions else ""
+            typer.echo(f"{where}: {finding.severity}: {finding.message}{hint}")
+        if not findings:
+            typer.echo(f"{file}: ok")
+    if errors:
+        raise typer.Exit(1)

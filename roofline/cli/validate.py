@@ -1,0 +1,3 @@
+"""``roofline validate``."""
+def validate() -> None:
+    """x"""

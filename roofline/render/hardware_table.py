@@ -1,0 +1,178 @@
+"""Devices for people: the catalogue as a table, and one device with every number and its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from roofline.quantities import binary, duration, integer, ratio, si
+from roofline.render import Options
+from roofline.render.console import collect, rows, table
+from roofline.render.markdown import md_table
+
+UNVERIFIED = "unverified"
+
+
+def render_list(record: Mapping[str, Any], options: Options) -> str:
+    """One line a device."""
+    columns = (
+        ("name", "left"),
+        ("device", "left"),
+        ("bf16", "right"),
+        ("fp8", "right"),
+        ("memory", "right"),
+        ("bandwidth", "right"),
+        ("ridge", "right"),
+        ("also called", "left"),
+    )
+
+    def draw(console: Console) -> None:
+        console.print(rows(table(columns), (_list_line(row) for row in record["rows"])))
+        count = len(record["rows"])
+        noun = "device" if count == 1 else "devices"
+        console.print(f"{count} {noun}; peaks are dense FLOP/s, ridge is bf16 FLOP/byte", style="dim")
+
+    return collect(draw, options)
+
+
+def _list_line(row: Mapping[str, Any]) -> Sequence[str]:
+    status = "" if row["status"] == "released" else f" ({row['status']})"
+    return (
+        row["name"],
+        row["title"] + status,
+        si(row["bf16_flops_per_s"], ""),
+        si(row["fp8_flops_per_s"], ""),
+        binary(row["capacity_bytes"]),
+        si(row["bandwidth_bytes_per_s"], "B/s"),
+        ratio(row["ridge_bf16"], 3),
+        row["aliases"] or "",
+    )
+
+
+def render(record: Mapping[str, Any], options: Options) -> str:
+    """One device: what it is, then a table of numbers with their sources."""
+
+    def draw(console: Console) -> None:
+        console.print(Text.assemble((record["name"], "bold"), f": {_headline(record)}"))
+        for title, columns, lines in _sections(record):
+            console.print()
+            console.print(title, style="bold")
+            console.print(Padding(rows(table(columns), lines), (0, 0, 0, 2)))
+        if record["notes"]:
+            _listed(console, "notes", [("-", note) for note in record["notes"]])
+        _listed(console, "sources", [(f"[{index}]", source) for index, source in enumerate(_sources(record), 1)])
+
+    return collect(draw, options)
+
+
+def _listed(console: Console, title: str, lines: Sequence[tuple[str, str]]) -> None:
+    """Long lines that wrap under their own start."""
+    made = Table.grid(padding=(0, 1))
+    for line in lines:
+        made.add_row(*line)
+    console.print()
+    console.print(title, style="bold")
+    console.print(Padding(made, (0, 0, 0, 2)))
+
+
+def render_markdown(record: Mapping[str, Any], options: Options) -> str:
+    """The same as sections of tables."""
+    del options
+    blocks = [f"<!-- {record['schema']} -->", f"### {record['name']}", f"{_headline(record)}."]
+    for title, columns, lines in _sections(record):
+        heads = [name + (":" if side == "right" else "") for name, side in columns]
+        blocks += [f"**{title}**", md_table(heads, lines)]
+    blocks += ["\n".join(f"- {note}" for note in record["notes"])] if record["notes"] else []
+    blocks.append("\n".join(f"{index}. {source}" for index, source in enumerate(_sources(record), 1)))
+    return "\n\n".join(blocks) + "\n"
+
+
+_Columns = tuple[tuple[str, str], ...]
+_Section = tuple[str, _Columns, list[Sequence[str]]]
+
+
+def _headline(record: Mapping[str, Any]) -> str:
+    units = record["units"]
+    parts = [record["title"], record["vendor"], record["architecture"], f"{integer(units['count'])} {units['kind']}"]
+    if record["power"]:
+        parts.append(si(record["power"]["value"], "W"))
+    if record["launch_overhead"]:
+        mark = f" ({UNVERIFIED})" if record["launch_overhead"]["confidence"] else ""
+        parts.append(f"{duration(record['launch_overhead']['value'])} a launch{mark}")
+    if record["status"] != "released":
+        parts.append(record["status"])
+    return ", ".join(parts)
+
+
+def _sections(record: Mapping[str, Any]) -> Iterator[_Section]:
+    sources = _sources(record)
+
+    def cite(part: Mapping[str, Any]) -> str:
+        marks = "".join(f"[{sources.index(source) + 1}]" for source in part["source"])
+        return f"{UNVERIFIED} {marks}" if part["confidence"] else marks
+
+    peaks: _Columns = (("engine", "left"), ("peak (dense)", "right"), ("ridge", "right"), ("per unit and clock", "right"))
+    yield (
+        "peaks",
+        (*peaks, ("checked", "left"), ("source", "left")),
+        [
+            (
+                name,
+                si(peak["value"], "op/s" if "int" in name or name.startswith("special") else "FLOP/s", 4),
+                _ridge(name, peak, record),
+                integer(peak["per_unit_per_clock"]),
+                peak["checked"] or "-",
+                cite(peak),
+            )
+            for name, peak in record["peaks"].items()
+        ],
+    )
+    clocks = [(name, si(clock["value"], "Hz", 4), cite(clock)) for name, clock in record["clocks"].items()]
+    if clocks:
+        yield "clocks", (("engine", "left"), ("clock", "right"), ("source", "left")), clocks
+    yield (
+        "memory",
+        (("level", "left"), ("kind", "left"), ("capacity", "right"), ("bandwidth", "right"), ("source", "left")),
+        [
+            (
+                level["name"],
+                level["kind"] or "-",
+                binary(level["capacity_bytes"]) + (" each" if level["scope"] == "unit" else ""),
+                si(level["bandwidth_bytes_per_s"], "B/s"),
+                cite(level),
+            )
+            for level in record["memory"]
+        ],
+    )
+    links = [
+        (
+            link["name"],
+            link["kind"] or "-",
+            si(link["bandwidth_bytes_per_s"], "B/s"),
+            integer(link["devices"]),
+            cite(link),
+        )
+        for link in record["links"]
+    ]
+    if links:
+        columns: _Columns = (("link", "left"), ("kind", "left"), ("one direction", "right"), ("devices", "right"))
+        yield "links", (*columns, ("source", "left")), links
+
+
+def _ridge(name: str, peak: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    """FLOPs per byte; special evaluations are no FLOPs and have no ridge."""
+    if name.startswith("special"):
+        return "-"
+    return ratio(peak["value"] / record["memory"][0]["bandwidth_bytes_per_s"], 3)
+
+
+def _sources(record: Mapping[str, Any]) -> list[str]:
+    """Every source once, in the order in which the numbers cite them."""
+    parts = [record["units"], *record["peaks"].values(), *record["clocks"].values(), *record["memory"]]
+    parts += [*record["links"], *(record[key] for key in ("power", "launch_overhead") if record[key])]
+    return list(dict.fromkeys(source for part in parts for source in part["source"]))
