@@ -18,10 +18,11 @@ from typing import Any, Final
 
 from roofline import catalog
 from roofline.errors import RooflineError, nearest
-from roofline.fields import build, declared, shown, unknown_key
-from roofline.ops import OPS, Node, Op, node_of
+from roofline.fields import build, shown, unknown_key
+from roofline.ops import OPS, Node
 from roofline.ops.base import FieldInfo
-from roofline.workload.models import ModelRun, read_model_run
+from roofline.workload.models import read_model_run
+from roofline.workload.runs import DecoderRun, DiffusionRun, OpRun
 from roofline.workload.source import Source
 
 COMMON: Final = {
@@ -30,42 +31,6 @@ COMMON: Final = {
     "hardware": "device to predict for where none is asked for",
 }
 """Keys that every descriptor may have."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpRun:
-    """One op, run once."""
-
-    op: Op
-
-    def tree(self) -> Node:
-        """The op under its own name, or the kernels of its unfused form."""
-        return node_of(self.op.kind, self.op)
-
-    @property
-    def sizes(self) -> dict[str, FieldInfo]:
-        """The sizes that a descriptor of it sets, by key."""
-        return {key: info for key, info in declared(type(self.op)).items() if info.kind == "size"}
-
-    def get(self, key: str) -> Any:
-        """The value of a size."""
-        return getattr(self.op, key)
-
-    @property
-    def dtypes(self) -> dict[str, str]:
-        """What its weights and its KV cache are stored in, where it has them."""
-        fields = {"weights": "weight_dtype", "kv": "kv_dtype"}
-        return {key: getattr(self.op, name) for key, name in fields.items() if hasattr(self.op, name)}
-
-    def with_dtypes(self, *, weights: str | None = None, compute: str | None = None, kv: str | None = None) -> OpRun:
-        """The same with other weights (and what they are computed in) or another KV cache."""
-        if weights is not None:
-            return OpRun(self.op.with_(weight_dtype=weights, compute=compute))
-        return OpRun(self.op.with_(kv_dtype=kv))
-
-    def with_(self, **sizes: Any) -> OpRun:
-        """The same with other sizes."""
-        return OpRun(replace(self.op, **sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +46,7 @@ class Workload:
     source: str
     description: str
     hardware: str | None
-    subject: OpRun | ModelRun
+    subject: OpRun | DecoderRun | DiffusionRun
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -92,12 +57,12 @@ class Workload:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of its numbers should know."""
-        return self.subject.notes if isinstance(self.subject, ModelRun) else ()
+        return self.subject.notes
 
     @property
     def new_tokens(self) -> int | None:
         """Tokens that one run of it generates, where it is a step of a decoder."""
-        return self.subject.new_tokens if isinstance(self.subject, ModelRun) else None
+        return self.subject.new_tokens
 
     @property
     def sizes(self) -> dict[str, FieldInfo]:
@@ -136,7 +101,7 @@ def from_source(source: Source, *, name: str, shown_as: str, base: Path | None) 
     rest = {key: value for key, value in data.items() if key not in COMMON}
     if "op" in rest and "model" in rest:
         raise source.error(("model",), "a descriptor has either `op` or `model`, not both", code="bad-combination")
-    subject: OpRun | ModelRun
+    subject: OpRun | DecoderRun | DiffusionRun
     if "op" in rest:
         subject = _read_op(rest, source)
     elif "model" in rest:
@@ -178,8 +143,8 @@ def _read_op(rest: Mapping[str, Any], source: Source) -> OpRun:
             suggestions=nearest(str(kind), OPS),
         )
     values = {key: value for key, value in rest.items() if key != "op"}
-    op: Op = build(OPS[kind], values, source, of=f"op: {kind}", also=(*COMMON, "op"))
-    return OpRun(op)
+    op = build(OPS[kind], values, source, of=f"op: {kind}", also=(*COMMON, "op"))
+    return OpRun(OPS[kind], {key: getattr(op, key) for key, value in values.items() if value is not None})
 
 
 def _shown_path(path: Path) -> str:
