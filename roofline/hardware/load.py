@@ -8,27 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
-from pydantic_core import InitErrorDetails
-
 from roofline import catalog
 from roofline.documents import Document
 from roofline.errors import RooflineError
-from roofline.hardware import spec
-from roofline.hardware.rules import Loc, Problem, problems
+from roofline.hardware.reading import Loc, Problem, read_part
+from roofline.hardware.rules import problems
 from roofline.hardware.spec import Hardware
-
-_PARTS: dict[str, type[spec.Spec]] = {
-    "units": spec.Units,
-    "clocks": spec.Clock,
-    "peaks": spec.Peak,
-    "memory": spec.MemoryLevel,
-    "links": spec.Link,
-    "power": spec.Power,
-    "launch_overhead": spec.LaunchOverhead,
-    "measured": spec.Measured,
-}
-_HAS_MEMBERS = ("clocks", "peaks", "memory", "links")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +43,8 @@ def load_file(path: Path) -> Hardware:
     Raises ``RooflineError``, with line and key, for the first error that ``lint`` would report; warnings pass.
     """
     document = catalog.read_yaml(path)
-    hardware, errors = _examine(document)
-    for error, severity in errors:
+    hardware, found = _examine(document)
+    for error, severity in found:
         if severity == "error":
             raise error
     assert hardware is not None  # None only beside an error
@@ -72,12 +57,12 @@ def lint(path: Path) -> list[Finding]:
     Also a file that cannot be read at all gives a finding, not an exception.
     """
     try:
-        _, errors = _examine(catalog.read_yaml(path))
+        _, found = _examine(catalog.read_yaml(path))
     except RooflineError as error:
-        errors = [(error, "error")]
+        found = [(error, "error")]
     findings = [
         Finding(severity, error.message, error.code, error.line, error.column, error.key, error.suggestions)
-        for error, severity in errors
+        for error, severity in found
     ]
     return sorted(findings, key=lambda finding: (finding.severity, finding.line or 0))
 
@@ -106,45 +91,24 @@ def by_device_name(name: str, memory_bytes: int) -> Hardware | None:
 
 # ---------------------------------------------------------------- examination
 
-_Errors = list[tuple[RooflineError, Literal["error", "warning"]]]
+_Found = list[tuple[RooflineError, Literal["error", "warning"]]]
 
 
-def _examine(document: Document) -> tuple[Hardware | None, _Errors]:
+def _examine(document: Document) -> tuple[Hardware | None, _Found]:
     """The spec, where it is one, and all that is wrong with it."""
-    errors = _located(document, [*_as_written(document.data), *_named_otherwise(document)])
-    try:
-        hardware = Hardware.model_validate(document.data)
-    except ValidationError as error:
-        known = {found.key for found, _ in errors}
-        each = [catalog.from_pydantic(document, fault, _keys_at) for fault in _one_by_one(error)]
-        return None, [*errors, *((fault, "error") for fault in each if fault.key not in known)]
-    return hardware, errors + _located(document, problems(hardware))
+    found = [*_as_written(document.data), *_named_otherwise(document)]
+    known = {problem.loc for problem in found}
+    faults: list[Problem] = []
+    hardware = read_part(Hardware, document.data, (), faults)
+    found += [fault for fault in faults if fault.loc not in known]
+    if hardware:
+        found += problems(hardware)
+    return hardware, [(_located(document, problem), problem.severity) for problem in found]
 
 
-def _located(document: Document, found: Iterable[Problem]) -> _Errors:
-    return [(_error(document, problem), problem.severity) for problem in found]
-
-
-def _error(document: Document, problem: Problem) -> RooflineError:
+def _located(document: Document, problem: Problem) -> RooflineError:
     of, near = problem.of, problem.suggestions
     return document.error(problem.loc, problem.message, code=problem.code, of=of, suggestions=near)
-
-
-def _one_by_one(error: ValidationError) -> Iterator[ValidationError]:
-    """Each of pydantic's faults as an error of its own."""
-    for fault in error.errors(include_url=False):
-        detail = InitErrorDetails(type=fault["type"], loc=fault["loc"], input=fault["input"], ctx=fault.get("ctx", {}))
-        yield ValidationError.from_exception_data(error.title, [detail])
-
-
-def _keys_at(loc: Loc) -> list[str]:
-    """The keys that the mapping at ``loc`` takes."""
-    if not loc:
-        return list(Hardware.model_fields)
-    part = _PARTS.get(str(loc[0]))
-    if part is spec.Measured and len(loc) > 1:
-        part = spec.MeasuredCeiling
-    return list(part.model_fields) if part and (len(loc) > 1 or loc[0] not in _HAS_MEMBERS) else []
 
 
 def _named_otherwise(document: Document) -> Iterator[Problem]:

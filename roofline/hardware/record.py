@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Final
 
+from roofline.hardware.reading import declared, schema_of
 from roofline.hardware.spec import Hardware, Sourced
 
 SCHEMA: Final = "roofline/hardware/1"
@@ -34,7 +36,7 @@ def as_json(hardware: Hardware) -> dict[str, Any]:
         "launch_overhead": _part(hardware, hardware.launch_overhead),
         "notes": list(hardware.notes),
         "sources": dict(hardware.sources),
-        "measured": hardware.measured.model_dump() if hardware.measured else None,
+        "measured": asdict(hardware.measured) if hardware.measured else None,
     }
 
 
@@ -48,10 +50,11 @@ _UNITS: Final = {
 def _part(hardware: Hardware, part: Sourced | None) -> dict[str, Any] | None:
     if part is None:
         return None
-    values = {_UNITS.get(key, key): value for key, value in part.model_dump().items()}
+    values = {_UNITS.get(key, key): getattr(part, key) for key in declared(type(part))}
     return values | {"source": list(hardware.cite(part))}
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of a hardware file, for editors and checks."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Hardware.model_json_schema()}
+    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Hardware file of roofline"}
+    return about | schema_of(Hardware)

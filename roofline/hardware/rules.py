@@ -9,32 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-from roofline.errors import nearest
+from roofline.engines import Engine
+from roofline.errors import RooflineError, nearest
 from roofline.hardware import rates
+from roofline.hardware.reading import Loc, Problem
 from roofline.hardware.spec import SPARE_CLOCK, Hardware, Link, MemoryLevel, Peak, Sourced
 from roofline.quantities import binary, si
-
-Loc: TypeAlias = tuple[str | int, ...]
 
 CHECKED_TOLERANCE: Final = 0.02
 LOOSE_TOLERANCE: Final = 0.1
 RATIO_TOLERANCE: Final = 0.06
 """Datasheets round: ratios of two figures of one device are off by up to a few percent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A fault of a spec and where it is; ``of`` says whether the key or its value is at fault."""
-
-    loc: Loc
-    message: str
-    code: str
-    severity: Literal["error", "warning"] = "error"
-    of: Literal["key", "value"] = "value"
-    suggestions: tuple[str, ...] = ()
 
 
 def problems(hardware: Hardware) -> list[Problem]:
@@ -248,6 +235,10 @@ def power_and_launch_are_plausible(hardware: Hardware) -> Iterator[Problem]:
 def memory_is_plausible(hardware: Hardware) -> Iterator[Problem]:
     """The main memory has a size and a rate that something has been built with."""
     main = hardware.main
+    if main.bandwidth is None or main.scope != "device":
+        message = "the first level is the main memory, and must have the bandwidth of the whole device"
+        yield Problem(("memory", 0), message, "no-bandwidth")
+        return
     if not 1e9 <= hardware.bandwidth <= 50e12:
         message = f"{si(hardware.bandwidth, 'B/s')} is no bandwidth of one device's memory: is the unit right?"
         yield Problem(("memory", 0, "bandwidth"), message, "unit-slip")
@@ -331,6 +322,23 @@ def _fastest_link(hardware: Hardware, link: Link) -> float | None:
     return rates.NVLINK.get(hardware.compute_capability or "") if link.name == "nvlink" else None
 
 
+def measured_ceilings_exist(hardware: Hardware) -> Iterator[Problem]:
+    """A measured ceiling is one of an engine, a memory level or a link of this device."""
+    known = {level.name for level in hardware.memory} | {link.name for link in hardware.links} | {"launch"}
+    for name in hardware.measured.ceilings if hardware.measured else ():
+        loc: Loc = ("measured", "ceilings", name)
+        try:
+            if ":" in name:
+                Engine.parse(name)
+                continue
+        except RooflineError as error:
+            yield Problem(loc, error.message, error.code, of="key", suggestions=error.suggestions)
+            continue
+        if name.partition(".")[0] not in known:
+            message = f"{name!r} is no engine, memory level or link of this device"
+            yield Problem(loc, message, "unknown-ceiling", of="key", suggestions=nearest(name, sorted(known)))
+
+
 RULES: Final[tuple[Callable[[Hardware], Iterator[Problem]], ...]] = (
     sources_are_listed,
     peaks_are_plausible,
@@ -345,4 +353,5 @@ RULES: Final[tuple[Callable[[Hardware], Iterator[Problem]], ...]] = (
     memory_is_plausible,
     nearer_is_faster,
     links_are_one_way,
+    measured_ceilings_exist,
 )

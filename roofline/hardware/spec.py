@@ -6,23 +6,31 @@ direction of one device. A device is what software sees: an MI250X is listed as 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    WithJsonSchema,
-    model_validator,
-)
-
-from roofline.catalog import for_pydantic
 from roofline.engines import DTYPES, Engine
-from roofline.errors import RooflineError, nearest
-from roofline.quantities import Dimension, parse
+from roofline.errors import RooflineError
+from roofline.hardware.reading import (
+    TEXT,
+    TEXT_MAPPING,
+    TEXT_OR_TEXTS,
+    TEXTS,
+    Kind,
+    Loc,
+    Problem,
+    count,
+    declare,
+    members,
+    one_of,
+    part,
+    parts,
+    quantity,
+    read_part,
+    schema_of,
+)
 
 SPARE_CLOCK: Final = "boost"
 """The clock of an engine whose own is not listed."""
@@ -30,223 +38,185 @@ SPARE_CLOCK: Final = "boost"
 _LANES_FOR: Final = ("fp32", "fp64")
 
 
-def _reads(dimension: Dimension) -> BeforeValidator:
-    def read(value: Any) -> int | float:
-        return parse(value, dimension)
-
-    return BeforeValidator(for_pydantic(read))
-
-
-def _shown(example: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": ["string", "number"], "examples": [example]})
+def _name(value: Any, loc: Loc, faults: list[Problem]) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", value):
+        message = f"must be words of lower-case letters and digits with hyphens between, not {str(value)[:60]!r}"
+        faults.append(Problem(loc, message, "bad-name"))
+    return str(value)
 
 
-def _engine(text: str) -> str:
-    engine = Engine.parse(text)
-    if str(engine) != text:
-        message = f"write {str(engine)!r}, not {text!r}"
+def _peak_engine(name: str) -> dict[str, Engine]:
+    engine = Engine.parse(name)
+    if str(engine) != name:
+        message = f"write {str(engine)!r}, not {name!r}"
         raise RooflineError(message, code="unknown-engine", suggestions=[str(engine)])
-    return text
+    return {"engine": engine}
 
 
-def _many(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
+NAME: Final = Kind(_name, {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"})
+FLOPS: Final = quantity("flop/s", "989.4 TFLOP/s")
+SECONDS: Final = quantity("seconds", "4 us")
+RATE: Final = quantity("bytes/s", "3.35 TB/s")
+SIZE: Final = quantity("bytes", "80 GiB")
 
 
-Positive = Field(gt=0)
-Flops: TypeAlias = Annotated[float, _reads("flop/s"), Positive, _shown("989.4 TFLOP/s")]
-Rate: TypeAlias = Annotated[float, _reads("bytes/s"), Positive, _shown("3.35 TB/s")]
-Bytes: TypeAlias = Annotated[int, _reads("bytes"), Positive, _shown("80 GiB")]
-Hertz: TypeAlias = Annotated[float, _reads("hertz"), Positive, _shown("1830 MHz")]
-Watts: TypeAlias = Annotated[float, _reads("watts"), Positive, _shown("700 W")]
-Seconds: TypeAlias = Annotated[float, _reads("seconds"), Positive, _shown("4 us")]
-AnyRate: TypeAlias = Annotated[float, Positive, _shown("2.94 TB/s")]
-Count: TypeAlias = Annotated[int, Positive]
-Text: TypeAlias = Annotated[str, Field(min_length=1)]
-EngineName: TypeAlias = Annotated[str, AfterValidator(for_pydantic(_engine))]
-Texts: TypeAlias = Annotated[
-    tuple[Text, ...],
-    BeforeValidator(_many),
-    Field(min_length=1),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
-]
+@dataclass(frozen=True, kw_only=True)
+class Sourced:
+    """A number and where it comes from; ``unverified`` where it was recalled, assumed or is in dispute."""
+
+    source: tuple[str, ...] = declare(
+        TEXT_OR_TEXTS, "where the number is from: keys of `sources` (single words), or sources in full"
+    )
+    confidence: Literal["unverified"] | None = declare(
+        one_of("unverified"), "unverified: recalled, assumed or in dispute", None
+    )
+    note: str | None = declare(TEXT, "what a reader of this number should know", None)
 
 
-def _read_ceilings(ceilings: Any) -> Any:
-    """Measured ceilings with their quantities read in the dimension that each name stands for."""
-    if not isinstance(ceilings, dict):
-        return ceilings
-    return {str(name): _read_ceiling(str(name), ceiling) for name, ceiling in ceilings.items()}
-
-
-def _read_ceiling(name: str, ceiling: Any) -> Any:
-    if not isinstance(ceiling, dict):
-        return ceiling
-    dimension: Dimension = "flop/s" if ":" in name else "seconds" if name == "launch" else "bytes/s"
-    read = dict(ceiling)
-    for key in {"value", "low", "high"} & ceiling.keys():
-        try:
-            read[key] = parse(ceiling[key], dimension)
-        except RooflineError as error:
-            raise RooflineError(error.message, code=error.code, key=f"{name}.{key}") from None
-    if {"value", "low", "high"} <= read.keys() and not read["low"] <= read["value"] <= read["high"]:
-        raise RooflineError(f"the value of {name} is not between its low and high", code="bad-spread", key=name)
-    return read
-
-
-class Spec(BaseModel):
-    """What every part of a spec has in common: unknown keys are faults, and nothing changes after reading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Sourced(Spec):
-    """A number and where it comes from.
-
-    ``source`` is one or several: a single word is a key of the file's ``sources``, anything longer is the source
-    itself. ``unverified`` marks a number that was recalled, assumed or is disputed, and it is shown so.
-    """
-
-    source: Texts
-    confidence: Literal["unverified"] | None = None
-    note: Text | None = None
-
-
+@dataclass(frozen=True, kw_only=True)
 class Units(Sourced):
-    """How many of the repeating units (SM, CU, core) the device has; rates per clock are for one of them."""
+    """The repeating units (SM, CU, core) that rates per clock are for."""
 
-    kind: Text
-    count: Count
+    kind: str = declare(TEXT, "what the units are called: SM, CU, core")
+    count: int = declare(count(), "how many of them are enabled")
 
 
+@dataclass(frozen=True, kw_only=True)
 class Clock(Sourced):
-    """A clock that peaks are computed from."""
+    """A clock that peaks are computed from, in Hz."""
 
-    value: Hertz
+    value: float = declare(quantity("hertz", "1830 MHz"), "frequency")
 
 
+@dataclass(frozen=True, kw_only=True)
 class Peak(Sourced):
     """The dense peak of one engine, in FLOP/s (integer and special-function engines: operations per second).
 
-    ``per_unit_per_clock`` x units x the clock named ``clock`` should give ``value``. ``checked`` says what that
-    proves: ``independent`` (count, rate and clock were found apart from the peak), ``derived`` (one of them came
-    from it: agreement proves nothing) or ``disputed`` (the vendor's own documents disagree; the notes say how).
+    ``per_unit_per_clock`` x units x clock should give ``value``. ``checked`` says what that proves: ``independent``
+    (the three were found apart from the peak), ``derived`` (one of them came from it: agreement proves nothing) or
+    ``disputed`` (the vendor's own documents disagree; the notes say how).
     """
 
-    value: Flops
-    per_unit_per_clock: Count | None = None
-    clock: Text | None = None
-    checked: Literal["independent", "derived", "disputed"] | None = None
-    _engine: Engine = PrivateAttr()
+    engine: Engine
+    value: float = declare(FLOPS, "DENSE peak, multiply-add counted as 2")
+    per_unit_per_clock: int | None = declare(count(), "FLOP of one unit in one clock, dense", None)
+    clock: str | None = declare(
+        TEXT, "name of the clock behind it, where that is not the one of its kind of engine", None
+    )
+    checked: Literal["independent", "derived", "disputed"] | None = declare(
+        one_of("independent", "derived", "disputed"), "what units x rate x clock proves about the value", None
+    )
 
-    @property
-    def engine(self) -> Engine:
-        """The engine whose peak this is."""
-        return self._engine
 
-
+@dataclass(frozen=True, kw_only=True)
 class MemoryLevel(Sourced):
-    """A memory or cache: ``capacity`` (of one unit where ``scope`` is unit) and ``bandwidth`` of the whole device.
+    """A memory or cache: ``capacity`` in bytes (of one unit where ``scope`` is unit), ``bandwidth`` of the device.
 
     ``usable`` is what the driver leaves of the capacity. A cache whose rate nobody has published has none.
     """
 
-    name: Text
-    kind: Text | None = None
-    scope: Literal["device", "unit"] = "device"
-    capacity: Bytes | None = None
-    usable: Bytes | None = None
-    bandwidth: Rate | None = None
+    name: str = declare(TEXT, "hbm, gddr, dram, l2, smem ...")
+    kind: str | None = declare(TEXT, "what it is: HBM3, GDDR7, LPDDR5X", None)
+    scope: Literal["device", "unit"] = declare(one_of("device", "unit"), "whether each unit has its own", "device")
+    capacity: int | None = declare(SIZE, "size in GiB, MiB or KiB; of one unit's where scope is unit", None)
+    usable: int | None = declare(SIZE, "what the driver reports", None)
+    bandwidth: float | None = declare(RATE, "bandwidth of the whole device", None)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Link(Sourced):
-    """A way to other devices or to the host: bandwidth in one direction, all ``ports`` of this device together.
+    """A way to other devices or the host: bytes per second in one direction, all ``ports`` of this device together."""
 
-    ``devices`` is how many devices it joins, this one included, where that is known.
-    """
-
-    name: Text
-    kind: Text | None = None
-    bandwidth: Rate
-    devices: Annotated[int, Field(ge=2)] | None = None
-    ports: Count | None = None
+    name: str = declare(TEXT, "nvlink, xgmi, ici, pcie ...")
+    kind: str | None = declare(TEXT, "generation and width: NVLink 4, PCIe 5.0 x16", None)
+    bandwidth: float = declare(RATE, "of this device, in ONE direction")
+    devices: int | None = declare(count(2), "how many devices it joins, this one included", None)
+    ports: int | None = declare(count(), "how many ports the bandwidth is the sum of", None)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Power(Sourced):
-    """The power limit of the device."""
+    """The power limit of the device, in W."""
 
-    value: Watts
+    value: float = declare(quantity("watts", "700 W"), "power limit")
 
 
+@dataclass(frozen=True, kw_only=True)
 class LaunchOverhead(Sourced):
-    """Host time from one kernel launch to the next, which a chain of small kernels cannot beat."""
+    """Host time from one kernel launch to the next, in s, which a chain of small kernels cannot beat."""
 
-    value: Seconds
+    value: float = declare(SECONDS, "time of one launch")
 
 
-class MeasuredCeiling(Spec):
+@dataclass(frozen=True, kw_only=True)
+class MeasuredCeiling:
     """What a calibration reached: the median, and the spread that a single run may show."""
 
-    value: AnyRate
-    low: AnyRate
-    high: AnyRate
+    value: float = declare(RATE, "median, in the unit of the ceiling")
+    low: float = declare(RATE, "lower end of its spread")
+    high: float = declare(RATE, "upper end of its spread")
 
 
-class Measured(Spec):
+def _ceilings(value: Any, loc: Loc, faults: list[Problem]) -> dict[str, MeasuredCeiling]:
+    """Measured ceilings, each in the dimension that its name stands for."""
+    if not isinstance(value, dict) or not value:
+        faults.append(Problem(loc, "must be a mapping of ceilings to value, low and high", "bad-value"))
+        return {}
+    return {name: _ceiling(name, item, (*loc, name), faults) for name, item in value.items()}
+
+
+def _ceiling(name: str, item: Any, loc: Loc, faults: list[Problem]) -> Any:
+    kind = FLOPS if ":" in name else SECONDS if name == "launch" else RATE
+    read = read_part(MeasuredCeiling, item, loc, faults, kinds=dict.fromkeys(("value", "low", "high"), kind))
+    if read and not read.low <= read.value <= read.high:
+        faults.append(Problem(loc, "its value is not between low and high", "bad-spread"))
+    return read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
     """Ceilings measured on a real device of this kind; beside the datasheet values, never in their place.
 
     A ceiling is named after an engine, a memory level or a link, perhaps with a variant after a dot (``hbm.copy``),
     or is ``launch`` (seconds).
     """
 
-    date: Text
-    device: Text
-    driver: Text | None = None
-    versions: dict[str, str] = {}
-    ceilings: Annotated[dict[str, MeasuredCeiling], BeforeValidator(for_pydantic(_read_ceilings)), Field(min_length=1)]
+    date: str = declare(TEXT, "when")
+    device: str = declare(TEXT, "the device as its driver calls it")
+    driver: str | None = declare(TEXT, "version of its driver", None)
+    versions: Mapping[str, str] | None = declare(TEXT_MAPPING, "versions of what measured it: torch, roofline", None)
+    ceilings: Mapping[str, MeasuredCeiling] = declare(
+        Kind(_ceilings, {"type": "object", "additionalProperties": schema_of(MeasuredCeiling), "minProperties": 1}),
+        "by name: tensor:bf16, hbm, hbm.copy, launch",
+    )
 
 
-class Hardware(Spec):
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
     """One device. ``peaks`` are by engine name, ``memory`` is from the farthest level to the nearest."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
-    title: Text
-    vendor: Text
-    architecture: Text
-    form_factor: Text | None = None
-    compute_capability: Text | None = None
-    status: Literal["released", "pre-release"] = "released"
-    device_names: tuple[Text, ...] = ()
-    sources: dict[str, Text] = {}
-    units: Units
-    clocks: dict[str, Clock] = {}
-    peaks: Annotated[dict[EngineName, Peak], Field(min_length=1)]
-    memory: Annotated[tuple[MemoryLevel, ...], Field(min_length=1)]
-    links: tuple[Link, ...] = ()
-    power: Power | None = None
-    launch_overhead: LaunchOverhead | None = None
-    notes: tuple[Text, ...] = ()
-    measured: Measured | None = None
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        for text, peak in self.peaks.items():
-            peak._engine = Engine.parse(text)
-        for_pydantic(self._check)()
-        return self
-
-    def _check(self) -> None:
-        if self.memory[0].bandwidth is None or self.memory[0].scope != "device":
-            message = "the first level of memory must have the bandwidth of the whole device"
-            raise RooflineError(message, code="no-bandwidth", key="memory.0")
-        known = {level.name for level in self.memory} | {link.name for link in self.links} | {"launch"}
-        for name in self.measured.ceilings if self.measured else ():
-            if ":" in name:
-                _engine(name)
-            elif name.partition(".")[0] not in known:
-                message = f"{name!r} is no engine, memory level or link of this device"
-                near = nearest(name, sorted(known))
-                raise RooflineError(message, code="unknown-ceiling", key="measured", suggestions=near)
+    name: str = declare(NAME, "canonical name, the same as the file's")
+    title: str = declare(TEXT, "name for people")
+    vendor: str = declare(TEXT, "who sells it")
+    architecture: str = declare(TEXT, "generation and die")
+    form_factor: str | None = declare(TEXT, "SXM5, PCIe, OAM", None)
+    compute_capability: str | None = declare(TEXT, "NVIDIA's, or AMD's gfx name", None)
+    status: Literal["released", "pre-release"] = declare(
+        one_of("released", "pre-release"), "pre-release: nobody has measured one", "released"
+    )
+    device_names: tuple[str, ...] = declare(TEXTS, "what its driver calls it, exactly", ())
+    units: Units = declare(part(Units), "the repeating units that rates per clock are for")
+    clocks: Mapping[str, Clock] = declare(
+        members(Clock), "clocks by kind of engine (tensor, vector, special), or boost for all", dict
+    )
+    peaks: Mapping[str, Peak] = declare(members(Peak, _peak_engine), "DENSE peaks by engine: tensor:bf16, vector:fp32")
+    memory: tuple[MemoryLevel, ...] = declare(parts(MemoryLevel), "memory and caches, the farthest first")
+    links: tuple[Link, ...] = declare(parts(Link), "ways to other devices and to the host", ())
+    power: Power | None = declare(part(Power), "power limit", None)
+    launch_overhead: LaunchOverhead | None = declare(part(LaunchOverhead), "host time of one kernel launch", None)
+    notes: tuple[str, ...] = declare(TEXTS, "what a user of these numbers should know", ())
+    sources: Mapping[str, str] = declare(TEXT_MAPPING, "sources by the word they go by above", dict)
+    measured: Measured | None = declare(part(Measured), "written by a calibration", None)
 
     @property
     def main(self) -> MemoryLevel:
@@ -255,9 +225,8 @@ class Hardware(Spec):
 
     @property
     def bandwidth(self) -> float:
-        """Bandwidth of the main memory, in bytes per second."""
-        assert self.main.bandwidth is not None  # held by _complete
-        return self.main.bandwidth
+        """Bandwidth of the main memory, in bytes per second (0 where the file lacks it, which no loader passes)."""
+        return self.main.bandwidth or 0.0
 
     @property
     def launch_overhead_s(self) -> float | None:
