@@ -3,7 +3,7 @@
 Sizes are exact: a row of n elements (the last axis of a tensor) takes
 ``ceil((n * bits + ceil(n / block) * block_bits) / 8)`` bytes, scales and zero points included.
 Formats: OCP Microscaling 1.0 (mxfp4, mxfp8: an E8M0 scale per 32), NVIDIA nvfp4 (an E4M3 scale per 16; its one
-fp32 per tensor is left out), GPTQ/AWQ-like int4-g128 (an fp16 scale, and with ``-zp`` a 4-bit zero point, per 128).
+fp32 per tensor is left out), GPTQ/AWQ-like int4-g128 (an fp16 scale, and with ``-zp`` an fp16 zero point as torch packs them, per 128).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TABLE = (
     DType("fp8-row", 8, "float8_e4m3fn", "fp8", ROW, 32, "E4M3, one fp32 scale per row"),
     DType("int8", 8, "int8", "int8", ROW, 16, "one fp16 scale per row (output channel, token or head)"),
     DType("int4-g128", 4, None, None, 128, 16, "an fp16 scale per 128"),
-    DType("int4-g128-zp", 4, None, None, 128, 20, "an fp16 scale and a 4-bit zero point per 128"),
+    DType("int4-g128-zp", 4, None, None, 128, 32, "an fp16 scale and an fp16 zero point per 128"),
     DType("nvfp4", 4, None, "fp4", 16, 8, "E2M1, an E4M3 scale per 16"),
     DType("mxfp4", 4, None, "fp4", 32, 8, "E2M1, an E8M0 scale per 32"),
     DType("mxfp8", 8, "float8_e4m3fn", "mxfp8", 32, 8, "E4M3, an E8M0 scale per 32"),
