@@ -3,7 +3,8 @@
 Sizes are exact: a row of n elements (the last axis of a tensor) takes
 ``ceil((n * bits + ceil(n / block) * block_bits) / 8)`` bytes, scales and zero points included.
 Formats: OCP Microscaling 1.0 (mxfp4, mxfp8: an E8M0 scale per 32), NVIDIA nvfp4 (an E4M3 scale per 16; its one
-fp32 per tensor is left out), GPTQ/AWQ-like int4-g128 (an fp16 scale, and with ``-zp`` an fp16 zero point as torch packs them, per 128).
+fp32 per tensor is left out), GPTQ/AWQ-like int4-g128 (an fp16 scale per 128; with ``-zp`` also an fp16 zero point,
+as torch packs them).
 """
 
 from __future__ import annotations

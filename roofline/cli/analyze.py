@@ -48,7 +48,7 @@ def devices(work: Workload, named: list[str] | None) -> list[tuple[str, str]]:
         return [(work.hardware, "named by the descriptor")]
     if os.environ.get("ROOFLINE_HARDWARE"):
         return [(os.environ["ROOFLINE_HARDWARE"], "from $ROOFLINE_HARDWARE")]
-    return [(DEFAULT_HARDWARE, "the default; -H picks another")]
+    return [(DEFAULT_HARDWARE, "the default, -H picks another")]
 
 
 def one(work: Workload, hardware_name: str, why: str) -> dict[str, Any]:
@@ -77,6 +77,8 @@ def subject(work: Workload, device: Hardware, why: str) -> Any:
     ceilings |= {name: peak.value for name, peak in device.peaks.items()}
     unverified = [level.name for level in device.memory if level.confidence == "unverified"]
     unverified += [name for name, peak in device.peaks.items() if peak.confidence == "unverified"]
+    if device.launch_overhead is not None and device.launch_overhead.confidence == "unverified":
+        unverified.append("launch")
     return Subject(
         workload=work.name,
         source=work.source,
@@ -84,6 +86,7 @@ def subject(work: Workload, device: Hardware, why: str) -> Any:
         hardware=device.name,
         title=device.title,
         chosen=why,
+        main=device.main.name,
         ceilings=ceilings,
         unverified=unverified,
         new_tokens=work.new_tokens,

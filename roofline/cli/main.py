@@ -66,7 +66,7 @@ def run(arguments: Sequence[str]) -> int:
     except RooflineError as error:
         return report(error, as_json)
     except (KeyboardInterrupt, typer.Abort):
-        return report(RooflineError("interrupted", code="interrupted", exit_code=EXIT_INTERRUPTED), as_json)
+        return _interrupted(as_json)
     except BrokenPipeError:
         # the reader (head, less) has gone: nothing is wrong, and nothing more can be said on stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -75,7 +75,13 @@ def run(arguments: Sequence[str]) -> int:
         if hasattr(error, "format_message"):  # the parser's own complaint about the command line
             return report(_usage_error(error), as_json)
         return _crash(error, as_json)
+    if result == EXIT_INTERRUPTED:  # the parser turns Ctrl-C into this code and says nothing
+        return _interrupted(as_json)
     return result if isinstance(result, int) else 0
+
+
+def _interrupted(as_json: bool) -> int:
+    return report(RooflineError("interrupted", code="interrupted", exit_code=EXIT_INTERRUPTED), as_json)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -44,7 +44,7 @@ def launch_sentence(result: Mapping[str, Any]) -> str | None:
     if not overhead or overhead < 0.1 * floor:
         return None
     launches = summary["launches"]
-    each = duration(overhead / launches)
+    each = duration(overhead / launches) + (" (unverified)" if "launch" in result["hardware"]["unverified"] else "")
     noun = "launch" if launches == 1 else "launches"
     total = f" = {duration(overhead)}" if launches > 1 else ""
     if overhead > floor:
@@ -74,14 +74,14 @@ def memory_sentence(result: Mapping[str, Any]) -> str:
 def hardware_line(result: Mapping[str, Any]) -> str:
     """Which device, why, and the ceilings that the workload meets."""
     device = result["hardware"]
-    used = {"", *result["summary"]["flops_by_engine"]}
+    used = {device["main"], *result["summary"]["flops_by_engine"]}
     ceilings = [
         f"{name} {si(value, _unit(name))}" + (" (unverified)" if name in device["unverified"] else "")
         for name, value in device["ceilings"].items()
-        if ":" not in name or name in used
+        if name in used
     ]
-    title = f" ({device['title']})" if device["title"] and device["title"] != device["name"] else ""
-    return f"{device['name']}{title}, {device['chosen']}: {', '.join(ceilings)}"
+    title = f"{device['title']}; " if device["title"] != device["name"] else ""
+    return f"{device['name']} ({title}{device['chosen']}): {', '.join(ceilings)}"
 
 
 def _unit(name: str) -> str:

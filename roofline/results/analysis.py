@@ -24,6 +24,8 @@ class Subject:
     title: str
     chosen: str
     """Why this hardware: ``-H``, the descriptor, the environment or the default."""
+    main: str
+    """Name of the farthest memory, whose traffic is counted."""
     ceilings: Mapping[str, float] = field(default_factory=dict)
     unverified: Sequence[str] = ()
     """Ceilings whose figure is recalled and was not checked against a source."""
@@ -50,6 +52,7 @@ def result(
             "name": subject.hardware,
             "title": subject.title,
             "chosen": subject.chosen,
+            "main": subject.main,
             "ceilings": dict(subject.ceilings),
             "unverified": list(subject.unverified),
         },
