@@ -1,6 +1,6 @@
 """What would change the verdict: where it flips, what else would, the largest batch that fits.
 
-Everything is a search on plain ints over the same analysis: double until the answer changes, then bisect.
+Everything is a search on plain ints over the same analysis: stride until the answer changes, then bisect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ NARROWER = (("fp8", None), ("int4-g128", "bf16"), ("nvfp4", None))
 """Weight formats to try, each with what it is computed in (None: its native engine)."""
 
 FARTHEST = 2**24
-"""How far a search goes: past the largest context or token count that anyone serves."""
+"""How far a search goes at least: past the largest context or token count that anyone serves."""
+
+STRIDE = 16
+"""A search looks this much farther each time before it bisects; a bound that flips twice in between is not seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,9 @@ def lessons(work: Workload) -> list[str]:
     return notes
 
 
-def crossing(work: Workload, parameter: str, value: int, device: Ceilings) -> float | None:
+def crossing(work: Workload, parameter: str, value: int, ceilings: Ceilings) -> float | None:
     """Where between ``value - 1`` and ``value`` a single op takes as long on its engine as on memory."""
-    below, above = (_margin(_at(work, parameter, at, device)) for at in (value - 1, value))
+    below, above = (_margin(_at(work, parameter, at, ceilings)) for at in (value - 1, value))
     if below is None or above is None or below == above:
         return None
     return value - 1 + below / (below - above)
@@ -104,39 +107,38 @@ def _margin(prediction: Prediction) -> float | None:
     return memory - max((seconds for name, seconds in times.items() if is_engine(name)), default=0.0)
 
 
-def _upwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) -> Flip | None:
+def _upwards(work: Workload, parameter: str, ceilings: Ceilings, now: Prediction) -> Flip | None:
     """The least value above the present one where the bound is another."""
     here = work.get(parameter)
 
     def changed(value: int) -> bool:
-        return _at(work, parameter, value, device).bound != now.bound
+        return _at(work, parameter, value, ceilings).bound != now.bound
 
-    limit = max(FARTHEST, 4 * here)
-    low, high = here, max(2 * here, 1)
-    while high < limit and not changed(high):
-        low, high = high, min(2 * high, limit)
-    far = _at(work, parameter, high, device)
+    low, high = here, max(STRIDE * here, 1)
+    while high < FARTHEST and not changed(high):
+        low, high = high, STRIDE * high
+    far = _at(work, parameter, high, ceilings)
     if far.bound == now.bound:
         return Flip(parameter, "up", now.bound, intensity=far.intensity)
     value = bisect(changed, low, high)
-    bound = _at(work, parameter, value, device).bound
-    return Flip(parameter, "up", bound, value, crossing(work, parameter, value, device))
+    bound = _at(work, parameter, value, ceilings).bound
+    return Flip(parameter, "up", bound, value, crossing(work, parameter, value, ceilings))
 
 
-def _downwards(work: Workload, parameter: str, device: Ceilings, now: Prediction) -> Flip | None:
+def _downwards(work: Workload, parameter: str, ceilings: Ceilings, now: Prediction) -> Flip | None:
     """The greatest value below the present one where the bound is another; None where there is none."""
     here, least = work.get(parameter), work.sizes[parameter].minimum
     if here <= least:
         return None
-    other = _at(work, parameter, least, device).bound
+    other = _at(work, parameter, least, ceilings).bound
     if other == now.bound:
         return None
-    first = bisect(lambda value: _at(work, parameter, value, device).bound == now.bound, least, here)
-    return Flip(parameter, "down", other, first - 1, crossing(work, parameter, first, device))
+    first = bisect(lambda value: _at(work, parameter, value, ceilings).bound == now.bound, least, here)
+    return Flip(parameter, "down", other, first - 1, crossing(work, parameter, first, ceilings))
 
 
-def _at(work: Workload, parameter: str, value: int, device: Ceilings) -> Prediction:
-    return analyse(work.with_(**{parameter: value}).tree, device)
+def _at(work: Workload, parameter: str, value: int, ceilings: Ceilings) -> Prediction:
+    return analyse(work.with_(**{parameter: value}).tree, ceilings)
 
 
 def bisect(holds: Callable[[int], bool], low: int, high: int) -> int:
@@ -147,12 +149,12 @@ def bisect(holds: Callable[[int], bool], low: int, high: int) -> int:
     return high
 
 
-def _dtypes(work: Workload, device: Ceilings, now: Prediction) -> list[dict[str, Any]]:
+def _dtypes(work: Workload, ceilings: Ceilings, now: Prediction) -> list[dict[str, Any]]:
     """The floor and bound with narrower weights or caches that this device can compute in."""
     found = []
     for label, other in _narrower(work):
         try:
-            then = analyse(other.tree, device)
+            then = analyse(other.tree, ceilings)
         except RooflineError:
             continue  # the device lacks the engine
         if abs(then.floor_s / now.floor_s - 1) > 0.01 or then.bound != now.bound:

@@ -11,7 +11,7 @@ from roofline.errors import RooflineError
 
 
 def explain(
-    workload: Annotated[str | None, typer.Argument(metavar="[WORKLOAD]", help="A descriptor: a path or a name.")] = None,
+    workload: Annotated[str | None, typer.Argument(metavar="[WORKLOAD]", help="A path or a name.")] = None,
     op: Annotated[str, typer.Option("--op", metavar="GLOB", help="Only ops whose path, name or kind matches.")] = "*",
     symbolic: Annotated[bool, typer.Option("--symbolic", help="Closed forms in symbols only.")] = False,
     conventions: Annotated[bool, typer.Option("--conventions", help="Also print the rules of accounting.")] = False,

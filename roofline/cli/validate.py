@@ -1,3 +1,5 @@
 """``roofline validate``."""
+
+
 def validate() -> None:
     """x"""

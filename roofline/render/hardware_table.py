@@ -116,7 +116,12 @@ def _sections(record: Mapping[str, Any]) -> Iterator[_Section]:
         marks = "".join(f"[{sources.index(source) + 1}]" for source in part["source"])
         return f"{UNVERIFIED} {marks}" if part["confidence"] else marks
 
-    peaks: _Columns = (("engine", "left"), ("peak (dense)", "right"), ("ridge", "right"), ("per unit and clock", "right"))
+    peaks: _Columns = (
+        ("engine", "left"),
+        ("peak (dense)", "right"),
+        ("ridge", "right"),
+        ("per unit and clock", "right"),
+    )
     yield (
         "peaks",
         (*peaks, ("checked", "left"), ("source", "left")),

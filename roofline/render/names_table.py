@@ -20,6 +20,8 @@ def render(record: Mapping[str, Any], options: Options) -> str:
             console.print("none")
             return
         made = table([(key, "left") for key in lines[0]])
-        console.print(rows(made, ([str(value if value is not None else "-") for value in row.values()] for row in lines)))
+        console.print(
+            rows(made, ([str(value if value is not None else "-") for value in row.values()] for row in lines))
+        )
 
     return collect(draw, options)

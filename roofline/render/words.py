@@ -18,7 +18,9 @@ def headline(result: Mapping[str, Any]) -> str:
     if others:
         parts[0] += f" ({', '.join(others)})"
     if summary["ridge"] is not None:
-        parts.append(f"intensity {ratio(summary['intensity'])} against a ridge of {ratio(summary['ridge'], 3)} FLOP/byte")
+        parts.append(
+            f"intensity {ratio(summary['intensity'])} against a ridge of {ratio(summary['ridge'], 3)} FLOP/byte"
+        )
     if len(result["ops"]) == 1 and result["ops"][0]["near_ridge"]:
         parts.append("near the ridge: memory and compute floors are within a factor of two")
     return "; ".join(parts) + "."
