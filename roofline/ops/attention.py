@@ -37,7 +37,7 @@ class Attention(Op):
     """
 
     kind: ClassVar[str] = "attention"
-    about: ClassVar[str] = "attention: prefill, chunk, decode or cross; MHA, GQA or MQA"
+    about: ClassVar[str] = "softmax(q k^T) v: prefill, chunk, decode or cross; MHA, GQA or MQA"
     source: ClassVar[str] = (
         "Dao et al., FlashAttention (4 N^2 d, halved exactly when causal); Kiely 2023 for 3 FLOPs per score"
     )

@@ -66,7 +66,8 @@ def _tidy(expression: Any) -> Any:
 
 
 def _shape(shape: tuple[Any, ...]) -> str:
-    return " x ".join(_text(size, {}) for size in shape)
+    texts = (_text(size, {}) for size in shape)
+    return " x ".join(f"({text})" if " " in text else text for text in texts)
 
 
 def _text(expression: Any, numbers: dict[str, Size]) -> str:

@@ -137,7 +137,7 @@ def _sections(record: Mapping[str, Any]) -> Iterator[_Section]:
             for name, peak in record["peaks"].items()
         ],
     )
-    clocks = [(name, si(clock["value"], "Hz", 4), cite(clock)) for name, clock in record["clocks"].items()]
+    clocks: list[Sequence[str]] = [(name, si(clock["value"], "Hz", 4), cite(clock)) for name, clock in record["clocks"].items()]
     if clocks:
         yield "clocks", (("engine", "left"), ("clock", "right"), ("source", "left")), clocks
     yield (
@@ -154,7 +154,7 @@ def _sections(record: Mapping[str, Any]) -> Iterator[_Section]:
             for level in record["memory"]
         ],
     )
-    links = [
+    links: list[Sequence[str]] = [
         (
             link["name"],
             link["kind"] or "-",
