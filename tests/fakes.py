@@ -15,7 +15,12 @@ class FakeDevice:
 
     name: str = "fake"
     rates: dict[str, float] = field(
-        default_factory=lambda: {"tensor:bf16": 1000.0, "tensor:fp16": 1000.0, "vector:fp32": 100.0, "special:fp32": 20.0}
+        default_factory=lambda: {
+            "tensor:bf16": 1000.0,
+            "tensor:fp16": 1000.0,
+            "vector:fp32": 100.0,
+            "special:fp32": 20.0,
+        }
     )
     bandwidth: float = 10.0
     capacity: int | None = 10**9

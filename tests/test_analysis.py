@@ -123,9 +123,7 @@ def test_overhead_counts_every_launch():
 
 
 class TestMemoryCeiling:
-    level = MemoryCeiling(
-        "dram", ((0.0, Rate(100, 90, 110)), (0.5, Rate(50, 45, 55)), (1.0, Rate(25, 20, 30))), 10**9
-    )
+    level = MemoryCeiling("dram", ((0.0, Rate(100, 90, 110)), (0.5, Rate(50, 45, 55)), (1.0, Rate(25, 20, 30))), 10**9)
 
     def test_pure_mixes_are_the_measured_points(self):
         assert self.level.rate(8, 0).value == 100
