@@ -96,13 +96,12 @@ _Found = list[tuple[RooflineError, Literal["error", "warning"]]]
 
 def _examine(document: Document) -> tuple[Hardware | None, _Found]:
     """The spec, where it is one, and all that is wrong with it."""
-    found = [*_as_written(document.data), *_named_otherwise(document)]
-    known = {problem.loc for problem in found}
-    faults: list[Problem] = []
+    found, faults = list(_as_written(document.data)), list[Problem]()
     hardware = read_part(Hardware, document.data, (), faults)
-    found += [fault for fault in faults if fault.loc not in known]
+    # What was written says more than what could not be read.
+    found += [fault for fault in faults if fault.loc not in {problem.loc for problem in found}]
     if hardware:
-        found += problems(hardware)
+        found += [*_named_otherwise(document), *problems(hardware)]
     return hardware, [(_located(document, problem), problem.severity) for problem in found]
 
 
@@ -126,9 +125,9 @@ def _as_written(data: Any, loc: Loc = ()) -> Iterator[Problem]:
     elif isinstance(data, list):
         items = enumerate(data)
     for key, value in items:
-        if loc[:1] in (("sources",), ("notes",)):
-            return
-        if isinstance(key, str) and "spars" in key.lower() and loc[:1] != ("sources",):
+        if not loc and key in ("sources", "notes"):  # words, not numbers
+            continue
+        if isinstance(key, str) and "spars" in key.lower():
             message = f"{key!r}: peaks are dense, a sparse one has no place in this file"
             yield Problem((*loc, key), message, "sparse", of="key")
         elif key in ("capacity", "usable") and isinstance(value, str):

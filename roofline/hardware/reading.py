@@ -55,10 +55,17 @@ def _value(read: Callable[[Any], Any], schema: Schema) -> Kind:
         try:
             return read(value)
         except RooflineError as error:
-            faults.append(Problem(loc, error.message, error.code, suggestions=error.suggestions))
+            faults.append(_fault(loc, error))
             return None
 
     return Kind(collect, schema)
+
+
+def _fault(loc: Loc, error: RooflineError) -> Problem:
+    """The fault at a place, its message beginning with the key."""
+    key = ".".join(map(str, loc if loc and isinstance(loc[-1], int) else loc[-1:])) or "the file"
+    message = f"{key} {error.message}" if error.code == "bad-value" else f"{key}: {error.message}"
+    return Problem(loc, message, error.code, suggestions=error.suggestions)
 
 
 def _refuse(value: Any, must: str, choices: Iterable[str] = ()) -> RooflineError:
@@ -147,7 +154,7 @@ def parts(cls: type[Any]) -> Kind:
 
     def read(value: Any, loc: Loc, faults: list[Problem]) -> tuple[Any, ...]:
         if not isinstance(value, list) or not value:
-            faults.append(Problem(loc, _refuse(value, "a list of mappings").message, "bad-value"))
+            faults.append(_fault(loc, _refuse(value, "a list of mappings")))
             return ()
         return tuple(read_part(cls, item, (*loc, i), faults) for i, item in enumerate(value))
 
@@ -162,7 +169,7 @@ def members(cls: type[Any], read_key: Callable[[str], Mapping[str, Any]] = lambd
 
     def read(value: Any, loc: Loc, faults: list[Problem]) -> dict[str, Any]:
         if not isinstance(value, dict) or not value:
-            faults.append(Problem(loc, _refuse(value, "a mapping of names to mappings").message, "bad-value"))
+            faults.append(_fault(loc, _refuse(value, "a mapping of names to mappings")))
             return {}
         return {name: read_one(name, item, (*loc, name), faults) for name, item in value.items()}
 
@@ -203,7 +210,7 @@ def read_part(
     before, kinds = len(faults), kinds or declared(cls)
     where = f" in {'.'.join(map(str, loc))}" if loc else ""
     if not isinstance(data, dict):
-        faults.append(Problem(loc, _refuse(data, "a mapping of keys to values").message, "bad-value"))
+        faults.append(_fault(loc, _refuse(data, "a mapping of keys to values")))
         return None
     for key in [key for key in data if key not in kinds]:
         message = f"unknown key {key!r}{where}: allowed are {', '.join(kinds)}"

@@ -40,7 +40,7 @@ _LANES_FOR: Final = ("fp32", "fp64")
 
 def _name(value: Any, loc: Loc, faults: list[Problem]) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", value):
-        message = f"must be words of lower-case letters and digits with hyphens between, not {str(value)[:60]!r}"
+        message = f"name must be lower-case words with hyphens between, not {str(value)[:60]!r}"
         faults.append(Problem(loc, message, "bad-name"))
     return str(value)
 
@@ -160,7 +160,7 @@ class MeasuredCeiling:
 def _ceilings(value: Any, loc: Loc, faults: list[Problem]) -> dict[str, MeasuredCeiling]:
     """Measured ceilings, each in the dimension that its name stands for."""
     if not isinstance(value, dict) or not value:
-        faults.append(Problem(loc, "must be a mapping of ceilings to value, low and high", "bad-value"))
+        faults.append(Problem(loc, "ceilings must be a mapping of names to value, low and high", "bad-value"))
         return {}
     return {name: _ceiling(name, item, (*loc, name), faults) for name, item in value.items()}
 
@@ -169,7 +169,7 @@ def _ceiling(name: str, item: Any, loc: Loc, faults: list[Problem]) -> Any:
     kind = FLOPS if ":" in name else SECONDS if name == "launch" else RATE
     read = read_part(MeasuredCeiling, item, loc, faults, kinds=dict.fromkeys(("value", "low", "high"), kind))
     if read and not read.low <= read.value <= read.high:
-        faults.append(Problem(loc, "its value is not between low and high", "bad-spread"))
+        faults.append(Problem(loc, f"the value of {name} is not between its low and high", "bad-spread"))
     return read
 
 
@@ -184,7 +184,7 @@ class Measured:
     date: str = declare(TEXT, "when")
     device: str = declare(TEXT, "the device as its driver calls it")
     driver: str | None = declare(TEXT, "version of its driver", None)
-    versions: Mapping[str, str] | None = declare(TEXT_MAPPING, "versions of what measured it: torch, roofline", None)
+    versions: Mapping[str, str] = declare(TEXT_MAPPING, "versions of what measured it: torch, roofline", dict)
     ceilings: Mapping[str, MeasuredCeiling] = declare(
         Kind(_ceilings, {"type": "object", "additionalProperties": schema_of(MeasuredCeiling), "minProperties": 1}),
         "by name: tensor:bf16, hbm, hbm.copy, launch",

@@ -1,0 +1,480 @@
+"""Hardware files: reading, asking, and the mistakes that the rules refuse."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from roofline import hardware
+from roofline.engines import SPECIAL, VECTOR, Engine, tensor
+from roofline.errors import RooflineError
+from roofline.hardware import Finding, Hardware, lint, load, load_file
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+DELETE = object()
+
+
+def written(folder: Path, name: str, edits: dict[str, Any]) -> Path:
+    """A catalogue file with some values replaced (``memory/0/capacity``), added or deleted."""
+    data = yaml.safe_load((CHECKOUT / "hardware" / f"{name}.yaml").read_text())
+    for where, value in edits.items():
+        *parents, last = where.split("/")
+        at = data
+        for part in parents:
+            at = at[int(part)] if isinstance(at, list) else at.setdefault(part, {})
+        key = int(last) if isinstance(at, list) else last
+        if value is DELETE:
+            del at[key]
+        else:
+            at[key] = value
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(data, sort_keys=False))
+    return path
+
+
+def errors(path: Path) -> list[Finding]:
+    return [finding for finding in lint(path) if finding.severity == "error"]
+
+
+# ---------------------------------------------------------------- asking
+
+
+def test_an_alias_and_a_path_give_the_same_device() -> None:
+    assert load("h100") == load("h100-sxm") == load(str(CHECKOUT / "hardware" / "h100-sxm.yaml"))
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(RooflineError) as caught:
+        load("h10-sxm")
+    assert caught.value.code == "unknown-hardware"
+    assert "h100-sxm" in caught.value.suggestions
+
+
+def test_a_name_is_not_matched_by_a_part_of_it() -> None:
+    assert load("gb200").name == "gb200"
+    assert load("b200").name == "b200-sxm"
+    with pytest.raises(RooflineError):
+        load("b20")
+    with pytest.raises(RooflineError):
+        load("NVIDIA GB200")
+
+
+def test_numbers_are_in_base_units() -> None:
+    h100 = load("h100")
+    assert h100.peaks["tensor:bf16"].value == 989.4e12
+    assert h100.main.name == "hbm"
+    assert h100.main.capacity == 80 * 2**30
+    assert h100.bandwidth == 3.35e12
+    assert h100.units.count == 132
+    assert h100.clocks["tensor"].value == 1830e6
+    assert {link.name: link.bandwidth for link in h100.links} == {"nvlink": 450e9, "pcie": 64e9}
+    assert h100.power is not None and h100.power.value == 700
+    assert h100.launch_overhead_s == pytest.approx(4e-6, rel=1e-12)
+
+
+def test_nothing_changes_after_reading() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        load("h100").name = "h200"  # type: ignore[misc]
+
+
+def test_ridges() -> None:
+    assert load("h100").ridge(tensor("bf16")) == pytest.approx(295.34, abs=0.01)
+    assert load("h200").ridges()["bf16"] == pytest.approx(206.1, abs=0.05)
+    assert load("b200").ridges()["bf16"] == pytest.approx(292.2, abs=0.05)
+    assert list(load("h100").ridges()) == ["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]
+
+
+def test_ridges_tell_accumulate_types_apart() -> None:
+    ridges = load("rtx-4090").ridges()
+    assert ridges["fp16+fp16"] == pytest.approx(2 * ridges["fp16"], rel=1e-3)
+
+
+def test_a_matmul_without_a_matrix_engine_for_it_runs_on_the_lanes() -> None:
+    h100 = load("h100")
+    assert str(h100.peak(tensor("fp32")).engine) == "vector:fp32"
+    assert str(h100.peak(tensor("fp64")).engine) == "tensor:fp64"  # which it has
+    assert str(load("l40s").peak(tensor("fp32")).engine) == "vector:fp32"
+    assert str(load("mi300x").peak(tensor("fp32")).engine) == "tensor:fp32"
+
+
+def test_a_device_with_no_matrix_engine_computes_on_its_lanes() -> None:
+    m4 = load("m4-max")
+    assert str(m4.peak(tensor("fp16")).engine) == "vector:fp16"
+    with pytest.raises(RooflineError, match="say compute: fp16"):
+        m4.peak(tensor("bf16"))
+
+
+def test_lanes_do_not_stand_in_for_a_missing_matrix_engine_of_another_dtype() -> None:
+    v100 = load("v100")  # it has tensor cores, and no bf16 at all
+    with pytest.raises(RooflineError) as caught:
+        v100.peak(tensor("bf16"))
+    assert caught.value.code == "no-engine"
+
+
+def test_block_scaled_fp8_runs_at_the_fp8_rate_only_where_operands_have_block_scales() -> None:
+    assert load("b200").peak(tensor("mxfp8")).value == load("b200").peak(tensor("fp8")).value
+    assert load("mi355x").peak(tensor("mxfp8")).value == 5033e12
+    assert load("rtx-5090").peak(tensor("mxfp8")).value == 838e12  # fp8 is at half rate there
+    with pytest.raises(RooflineError):
+        load("h100").peak(tensor("mxfp8"))
+
+
+def test_accumulate_types_do_not_stand_in_for_each_other() -> None:
+    assert load("rtx-4090").peak(Engine.parse("tensor:fp16+fp16")).value == 330.3e12
+    assert load("h100").ceiling(Engine.parse("tensor:fp16+fp16")) is None
+
+
+def test_a_missing_tensor_engine_names_what_there_is() -> None:
+    with pytest.raises(RooflineError) as caught:
+        load("a100").peak(tensor("fp8"))
+    assert str(caught.value) == (
+        "a100-sxm-80gb has no fp8 tensor engine; it computes in fp64, fp32, tf32, bf16, fp16, int8, int4: "
+        "for fp8 weights say compute: bf16"
+    )
+    assert caught.value.exit_code == 2
+
+
+def test_a_missing_vector_or_special_ceiling_is_none() -> None:
+    tpu = load("tpu-v5e")
+    assert tpu.ceiling(VECTOR) is None
+    assert tpu.ceiling(SPECIAL) is None
+    with pytest.raises(RooflineError, match="no vector:fp32 engine"):
+        tpu.peak(VECTOR)
+
+
+def test_a_local_device_is_recognised_by_its_exact_name_and_memory() -> None:
+    found = hardware.by_device_name("NVIDIA H100 80GB HBM3", 85_520_809_984)
+    assert found is not None and found.name == "h100-sxm"
+    assert hardware.by_device_name("NVIDIA H100 80GB HBM3", 42_000_000_000) is None  # a slice of one
+    assert hardware.by_device_name("NVIDIA H100", 85_520_809_984) is None
+    assert hardware.by_device_name("H100", 85_520_809_984) is None
+    assert hardware.by_device_name("", 85_520_809_984) is None
+
+
+def test_loading_a_device_loads_no_heavy_module() -> None:
+    script = (
+        "import sys; from roofline import hardware; hardware.load('h100');"
+        "print(sorted({'torch', 'numpy', 'sympy', 'matplotlib', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ---------------------------------------------------------------- records
+
+
+def test_the_record_has_every_number_with_its_source() -> None:
+    record = hardware.as_json(load("h100"))
+    assert json.loads(json.dumps(record)) == record
+    assert record["schema"] == "roofline/hardware/1"
+    assert record["ridge"]["bf16"] == pytest.approx(295.34, abs=0.01)
+    assert record["peaks"]["tensor:bf16"]["value"] == 989.4e12
+    assert record["peaks"]["tensor:bf16"]["checked"] == "independent"
+    assert any("pytorch/torchtitan" in source for source in record["peaks"]["tensor:bf16"]["source"])
+    assert record["memory"][0]["capacity_bytes"] == 80 * 2**30
+    assert record["memory"][0]["bandwidth_bytes_per_s"] == 3.35e12
+    assert record["links"][0]["devices"] == 8
+    assert record["power"]["value"] == 700
+    assert record["launch_overhead"]["confidence"] == "unverified"
+    assert record["measured"] is None
+
+
+def test_a_device_without_the_optional_parts_has_a_record_too() -> None:
+    record = hardware.as_json(load("tpu-v4"))
+    assert record["power"] is None and record["launch_overhead"] is None and record["clocks"] == {}
+
+
+def test_the_committed_schema_is_current() -> None:
+    committed = json.loads((CHECKOUT / "docs" / "schema" / "hardware.json").read_text())
+    assert committed == hardware.json_schema(), "run: roofline schema hardware > docs/schema/hardware.json"
+
+
+def test_the_schema_takes_a_good_file_and_refuses_a_bad_one(tmp_path: Path) -> None:
+    validator = jsonschema.Draft202012Validator(hardware.json_schema())
+    validator.check_schema(hardware.json_schema())
+    good = yaml.safe_load((CHECKOUT / "hardware" / "h100-sxm.yaml").read_text())
+    assert not list(validator.iter_errors(good))
+    for edits in ({"units/kind": DELETE}, {"power/volts": 12}, {"peaks": {}}, {"memory/0/scope": "rack"}):
+        bad = yaml.safe_load(written(tmp_path, "h100-sxm", edits).read_text())
+        assert list(validator.iter_errors(bad)), edits
+
+
+# ---------------------------------------------------------------- measured ceilings
+
+MEASURED = {
+    "date": "2026-12-01",
+    "device": "NVIDIA H100 80GB HBM3",
+    "driver": "570.86",
+    "versions": {"torch": "2.13.0"},
+    "ceilings": {
+        "hbm": {"value": "3.02 TB/s", "low": "2.98 TB/s", "high": "3.05 TB/s"},
+        "hbm.copy": {"value": 2.9e12, "low": 2.85e12, "high": 2.95e12},
+        "tensor:bf16": {"value": "790 TFLOP/s", "low": "780 TFLOP/s", "high": "801 TFLOP/s"},
+        "launch": {"value": "2.1 us", "low": "2 us", "high": "2.4 us"},
+    },
+}
+
+
+def test_measured_ceilings_stand_beside_the_datasheet(tmp_path: Path) -> None:
+    h100 = load_file(written(tmp_path, "h100-sxm", {"measured": MEASURED}))
+    assert h100.measured is not None
+    assert h100.measured.ceilings["tensor:bf16"].value == 790e12
+    assert h100.measured.ceilings["launch"].high == pytest.approx(2.4e-6, rel=1e-12)
+    assert h100.peak(tensor("bf16")).value == 989.4e12
+    record = hardware.as_json(h100)["measured"]
+    assert record["ceilings"]["hbm"] == {"value": 3.02e12, "low": 2.98e12, "high": 3.05e12}
+    assert json.loads(json.dumps(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "code"),
+    [
+        ("ceilings/hbm3", {"value": "3 TB/s", "low": "3 TB/s", "high": "3 TB/s"}, "unknown-ceiling"),
+        ("ceilings/tensor:bf61", {"value": 1e14, "low": 1e14, "high": 1e14}, "unknown-engine"),
+        ("ceilings/hbm/low", "3.04 TB/s", "bad-spread"),
+        ("ceilings/hbm/value", "790 TFLOP/s", "bad-quantity"),
+        ("ceilings/tensor:bf16/value", "3 TB/s", "bad-quantity"),
+        ("ceilings/hbm/high", DELETE, "missing-key"),
+        ("ceilings/hbm", 3e12, "bad-value"),
+        ("ceilings", {}, "bad-value"),
+        ("date", DELETE, "missing-key"),
+        ("kernel", "6.8", "unknown-key"),
+    ],
+)
+def test_wrong_measured_sections_are_refused(tmp_path: Path, where: str, value: Any, code: str) -> None:
+    path = written(tmp_path, "h100-sxm", {"measured": json.loads(json.dumps(MEASURED)), f"measured/{where}": value})
+    assert [finding.code for finding in errors(path)] == [code]
+
+
+# ---------------------------------------------------------------- faults of the file
+
+
+def test_a_fault_has_its_file_line_column_and_key(tmp_path: Path) -> None:
+    text = (CHECKOUT / "hardware" / "h100-sxm.yaml").read_text()
+    path = tmp_path / "h100-sxm.yaml"
+    path.write_text(text.replace("{value: 700 W", "{valeu: 700 W"))
+    with pytest.raises(RooflineError) as caught:
+        load_file(path)
+    error = caught.value
+    line = next(i for i, row in enumerate(text.splitlines(), 1) if row.startswith("power:"))
+    assert (error.file, error.line, error.column, error.key) == (str(path), line, 9, "power.valeu")
+    assert error.code == "unknown-key"
+    assert error.suggestions == ("value",)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "code", "key"),
+    [
+        ("peak", {}, "unknown-key", "peak"),
+        ("memory/0/bandwith", "3.35 TB/s", "unknown-key", "memory.0.bandwith"),
+        ("peaks/tensor:bf16/source", DELETE, "missing-key", "peaks.tensor:bf16.source"),
+        ("memory/1/source", DELETE, "missing-key", "memory.1.source"),
+        ("links/0/source", [], "bad-value", "links.0.source"),
+        ("power/source", "", "bad-value", "power.source"),
+        ("title", DELETE, "missing-key", "title"),
+        ("title", 5, "bad-value", "title"),
+        ("units/count", 0, "bad-value", "units.count"),
+        ("units/count", "132", "bad-value", "units.count"),
+        ("units", [132], "bad-value", "units"),
+        ("memory", {}, "bad-value", "memory"),
+        ("peaks", [], "bad-value", "peaks"),
+        ("status", "rumoured", "bad-value", "status"),
+        ("peaks/tensor:bf16/confidence", "hearsay", "bad-value", "peaks.tensor:bf16.confidence"),
+        ("peaks/tensor:bf61", {"value": "1 TFLOP/s", "source": "stas00"}, "unknown-engine", "peaks.tensor:bf61"),
+        ("peaks/bf16", {"value": "1 TFLOP/s", "source": "stas00"}, "unknown-engine", "peaks.bf16"),
+        ("peaks/tensor:bf16+fp32", {"value": "1 TFLOP/s", "source": "stas00"}, "unknown-engine", None),
+        ("peaks/tensor:bf16/value", "989.4 TB/s", "bad-quantity", "peaks.tensor:bf16.value"),
+        ("peaks/tensor:bf16/value", 0, "bad-quantity", "peaks.tensor:bf16.value"),
+        ("peaks/tensor:bf16/value", -1, "bad-quantity", "peaks.tensor:bf16.value"),
+        ("power/value", True, "bad-quantity", "power.value"),
+        ("name", "H100 SXM", "bad-name", "name"),
+        ("name", "h100", "wrong-name", "name"),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path: Path, where: str, value: Any, code: str, key: str | None) -> None:
+    path = written(tmp_path, "h100-sxm", {where: value})
+    found = [(finding.code, finding.key) for finding in errors(path)]
+    assert (code, key or where.replace("/", ".")) in found
+    with pytest.raises(RooflineError) as caught:
+        load_file(path)
+    assert caught.value.line is not None
+
+
+def test_lint_lists_every_fault_and_not_only_the_first(tmp_path: Path) -> None:
+    path = written(tmp_path, "h100-sxm", {"titel": "H100", "power/source": DELETE, "memory/0/capacity": "80 GB"})
+    found = errors(path)
+    assert {finding.code for finding in found} == {"unknown-key", "missing-key", "decimal-capacity"}
+    assert [finding.line for finding in found] == sorted(finding.line or 0 for finding in found)
+
+
+def test_lint_reports_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    assert [finding.code for finding in lint(tmp_path / "absent.yaml")] == ["missing-file"]
+    (tmp_path / "empty.yaml").write_text("")
+    assert [finding.code for finding in lint(tmp_path / "empty.yaml")] == ["empty-file"]
+
+
+def test_warnings_do_not_keep_a_file_from_loading(tmp_path: Path) -> None:
+    path = written(tmp_path, "h100-sxm", {"sources/blog": "a blog"})
+    (finding,) = lint(path)
+    assert (finding.severity, finding.code, finding.key) == ("warning", "unused-source", "sources.blog")
+    assert isinstance(load_file(path), Hardware)
+
+
+# ---------------------------------------------------------------- mistakes of spec tables
+
+
+@pytest.mark.parametrize(
+    ("device", "where", "value", "code"),
+    [
+        # the sparse figure in the place of the dense one
+        ("h100-sxm", "peaks/tensor:bf16/value", "1979 TFLOP/s", "sparse"),
+        ("h100-sxm", "peaks/tensor:fp8/value", "3958 TFLOP/s", "sparse"),
+        ("l4", "peaks/tensor:bf16/value", "242 TFLOP/s", "sparse"),
+        ("l4", "peaks/tensor:int8/value", "485 TOP/s", "sparse"),
+        ("l40", "peaks/tensor:bf16/value", "362 TFLOP/s", "sparse"),
+        ("l40s", "peaks/tensor:fp8/value", "1466 TFLOP/s", "sparse"),
+        ("gh200-96gb", "peaks/tensor:fp16/value", "1979 TFLOP/s", "sparse"),
+        ("b100-sxm", "peaks/tensor:bf16/value", "3500 TFLOP/s", "sparse"),
+        ("b200-sxm", "peaks/tensor:bf16/value", "4500 TFLOP/s", "sparse"),
+        ("gb200", "peaks/tensor:bf16/value", "4500 TFLOP/s", "sparse"),
+        ("b300-sxm", "peaks/tensor:bf16/value", "3500 TFLOP/s", "sparse"),
+        ("b300-sxm", "peaks/tensor:fp8/value", "7000 TFLOP/s", "sparse"),
+        ("b300-sxm", "peaks/tensor:int8/value", "4500 TOP/s", "sparse"),
+        ("gb300", "peaks/tensor:int8/value", "330 TOP/s", "sparse"),
+        ("mi210", "peaks/tensor:int8/value", "362 TOP/s", "sparse"),
+        ("mi300x", "peaks/tensor:fp16/value", "2615 TFLOP/s", "sparse"),
+        ("mi355x", "peaks/tensor:fp8/value", "10.1 PFLOP/s", "sparse"),
+        ("jetson-agx-orin-64gb", "peaks/tensor:int8/value", "170 TOP/s", "sparse"),
+        ("gb10", "peaks/tensor:fp4/value", "1 PFLOP/s", "sparse"),
+        ("a100-sxm-80gb", "peaks/tensor:tf32/value", "312 TFLOP/s", "sparse"),
+        # other wrong peaks
+        ("h100-sxm", "peaks/tensor:tf32/value", "156 TFLOP/s", "wrong-peak"),
+        ("h100-sxm", "peaks/tensor:bf16/value", 1000 * 2**40, "wrong-peak"),
+        ("a100-sxm-80gb", "peaks/tensor:bf16/value", "156 TFLOP/s", "wrong-peak"),
+        ("a10g", "peaks/tensor:fp16/value", "125 TFLOP/s", "wrong-peak"),
+        ("trainium2", "peaks/tensor:bf16/value", "420 TFLOP/s", "wrong-peak"),
+        ("xeon-8480plus", "peaks/tensor:bf16/per_unit_per_clock", 2048, "wrong-peak"),
+        ("h100-sxm", "units/count", 144, "wrong-peak"),
+        ("rtx-4090", "peaks/tensor:bf16", {"value": "330.3 TFLOP/s", "source": "waredb"}, "accumulate"),
+        # engines that are not there
+        ("a100-sxm-80gb", "peaks/tensor:fp8", {"value": "624 TFLOP/s", "source": "stas00"}, "no-such-engine"),
+        ("h100-sxm", "peaks/tensor:int4", {"value": "3958 TOP/s", "source": "stas00"}, "no-such-engine"),
+        ("v100-sxm-16gb", "peaks/tensor:bf16", {"value": "125 TFLOP/s", "source": "lightning"}, "no-such-engine"),
+        ("l40s", "peaks/tensor:fp4", {"value": "1466 TFLOP/s", "source": "datasheet"}, "no-such-engine"),
+        ("mi300x", "peaks/tensor:fp4", {"value": "5230 TFLOP/s", "source": "stas00"}, "no-such-engine"),
+        # one clock for all engines
+        ("h100-sxm", "clocks/tensor/value", "1980 MHz", "one-clock"),
+        ("b200-sxm", "clocks", {"boost": {"value": "1965 MHz", "source": "stas00"}}, "one-clock"),
+        # memory
+        ("l4", "memory/0/bandwidth", "3350 GB/s", "wrong-bandwidth"),
+        ("gb200", "memory/0/bandwidth", "13.4 TB/s", "wrong-bandwidth"),
+        ("h100-nvl", "memory/0/bandwidth", "7.8 TB/s", "wrong-bandwidth"),
+        ("h100-nvl", "memory/0/capacity", "188 GiB", "wrong-capacity"),
+        ("v100-sxm-16gb", "memory/0/capacity", "32 GiB", "wrong-capacity"),
+        ("l40s", "memory/0/usable", "49 GiB", "wrong-capacity"),
+        ("rtx-5090", "memory/0/bandwidth", 1.792e15, "unit-slip"),
+        ("h100-sxm", "memory/0/bandwidth", "3.35 MB/s", "unit-slip"),
+        ("h100-sxm", "memory/0/capacity", "80 MiB", "unit-slip"),
+        ("h100-sxm", "memory/0/capacity", "80 GB", "decimal-capacity"),
+        ("h100-sxm", "memory/1/capacity", "50 MB", "decimal-capacity"),
+        ("h100-sxm", "memory/0/bandwidth", "3.35 Tb/s", "bad-quantity"),
+        ("tpu-v5e", "memory/0/bandwidth", "800 Gbps", "bad-quantity"),
+        ("h100-sxm", "memory/0/bandwidth", DELETE, "no-bandwidth"),
+        ("h100-sxm", "memory/0/scope", "unit", "no-bandwidth"),
+        ("h100-sxm", "memory/1/bandwidth", "3.2 TB/s", "wrong-order"),
+        ("h100-sxm", "memory/1/name", "hbm", "duplicate-name"),
+        # links
+        ("h100-sxm", "links/0/bandwidth", "900 GB/s", "bidirectional"),
+        ("b200-sxm", "links/0/bandwidth", "1800 GB/s", "bidirectional"),
+        ("a100-sxm-80gb", "links/0/bandwidth", "600 GB/s", "bidirectional"),
+        ("h100-sxm", "links/1/bandwidth", "128 GB/s", "bidirectional"),
+        ("b200-sxm", "links/1/bandwidth", "128 GB/s", "bidirectional"),
+        ("gh200-96gb", "links/2/bandwidth", "900 GB/s", "bidirectional"),
+        ("gaudi3", "links/0/bandwidth", "1200 GB/s", "bidirectional"),
+        ("h100-sxm", "links/0/bandwidth", "450 Gb/s", "bad-quantity"),
+        ("mi300x", "links/0/bandwidth", "448 TB/s", "unit-slip"),
+        ("h100-sxm", "links/1/name", "nvlink", "duplicate-name"),
+        # slips of units
+        ("h100-sxm", "clocks/vector/value", "1980 GHz", "unit-slip"),
+        ("h100-sxm", "power/value", "700 kW", "unit-slip"),
+        ("h100-sxm", "launch_overhead/value", "4 s", "unit-slip"),
+        ("tpu-v6e", "peaks/tensor:bf16/value", "918 GFLOP/s", None),
+        ("tpu-v6e", "peaks/tensor:bf16/value", "918 MFLOP/s", "unit-slip"),
+        ("tpu-v6e", "peaks/tensor:bf16/value", "918 PFLOP/s", "unit-slip"),
+        # what a check needs
+        ("h100-sxm", "peaks/tensor:bf16/per_unit_per_clock", DELETE, "unchecked"),
+        ("h100-sxm", "peaks/tensor:bf16/clock", "tensors", "unknown-clock"),
+        ("h100-sxm", "peaks/tensor:bf16/source", "stass00", "unknown-source"),
+        ("trainium1", "notes", DELETE, "unexplained"),
+        # a sparse number under any name
+        ("h100-sxm", "peaks/tensor:bf16/sparse", "1979 TFLOP/s", "sparse"),
+        ("h100-sxm", "sparse_peaks", {"tensor:bf16": "1979 TFLOP/s"}, "sparse"),
+    ],
+)
+def test_each_mistake_is_found(tmp_path: Path, device: str, where: str, value: Any, code: str | None) -> None:
+    path = written(tmp_path, device, {where: value})
+    codes = {finding.code for finding in errors(path)}
+    if code is None:
+        assert not codes
+        return
+    assert code in codes
+    with pytest.raises(RooflineError):
+        load_file(path)
+
+
+@pytest.mark.parametrize(
+    ("device", "edits", "code"),
+    [
+        # none of these has a rate and a clock to compute the peak from
+        ("h100-sxm", {"peaks/tensor:bf16/value": "1979 TFLOP/s", "peaks/tensor:fp16/value": "1979 TFLOP/s"}, "sparse"),
+        ("a100-sxm-80gb", {"peaks/tensor:int8/value": "1248 TOP/s"}, "sparse"),
+        ("h100-sxm", {"peaks/tensor:tf32/value": "156 TFLOP/s"}, "wrong-ratio"),
+        ("h100-sxm", {"peaks/tensor:fp8/value": "3958 TFLOP/s"}, "sparse"),
+        ("mi355x", {"peaks/tensor:fp8/value": "10.1 PFLOP/s"}, "sparse"),
+        ("rtx-5090", {"peaks/tensor:fp4/value": "3352 TFLOP/s"}, "sparse"),
+    ],
+)
+def test_a_sparse_peak_is_found_by_its_ratio_alone(
+    tmp_path: Path, device: str, edits: dict[str, Any], code: str
+) -> None:
+    peaks = yaml.safe_load((CHECKOUT / "hardware" / f"{device}.yaml").read_text())["peaks"]
+    for name, peak in peaks.items():
+        for key in {"per_unit_per_clock", "checked", "clock"} & peak.keys():
+            edits[f"peaks/{name}/{key}"] = DELETE
+    nothing_is_out_of_reach = {
+        "clocks": {"base": {"value": "7 GHz", "source": "nothing is out of reach at this clock"}}
+    }
+    path = written(tmp_path, device, edits | nothing_is_out_of_reach)
+    assert code in {finding.code for finding in errors(path)}
+
+
+def test_a_memory_kind_too_slow_for_its_name_is_a_warning(tmp_path: Path) -> None:
+    (finding,) = lint(written(tmp_path, "h100-pcie", {"memory/0/kind": "HBM3"}))
+    assert (finding.severity, finding.code) == ("warning", "wrong-kind")
+
+
+def test_a_geforce_with_fp4_and_halved_fp8_should_list_mxfp8(tmp_path: Path) -> None:
+    found = lint(written(tmp_path, "rtx-5090", {"peaks/tensor:mxfp8": DELETE}))
+    assert "missing-mxfp8" in {finding.code for finding in found if finding.severity == "warning"}
+
+
+def test_messages_say_what_would_be_right(tmp_path: Path) -> None:
+    def message(where: str, value: Any) -> str:
+        return errors(written(tmp_path, "h100-sxm", {where: value}))[0].message
+
+    assert message("peaks/tensor:bf16/value", "1979 TFLOP/s") == (
+        "1.979 PFLOP/s is twice 132 SM x 4096 x 1.830 GHz = 989.4 TFLOP/s: it looks sparse, and peaks are dense"
+    )
+    assert message("links/0/bandwidth", "900 GB/s") == (
+        "900 GB/s: that is both directions; NVLink 4 has 450 GB/s in one"
+    )
+    assert message("memory/0/capacity", "80 GB") == (
+        "'80 GB' is in powers of 1000, and memory is built in powers of 1024: write 80 GiB"
+    )
+    assert "one clock for tensor and vector engines" in message("clocks/tensor/value", "1980 MHz")
