@@ -40,6 +40,8 @@ def _one(console: Console, result: Result, verbose: bool) -> None:
     console.print(words.floor_sentence(result))
     console.print()
     console.print(_op_table(result, verbose))
+    if len(result["ops"]) > 1:
+        console.print("FLOPs, bytes and floor of an op are for one execution; its share is of all of them", style="dim")
     if any(op["near_ridge"] for op in result["ops"]):
         console.print("~ near the ridge: its memory and compute floors are within a factor of two", style="dim")
     console.print()

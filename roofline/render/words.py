@@ -116,7 +116,7 @@ def what_if_lines(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     lines += [_dtype_line(change, result["summary"]) for change in found["dtypes"]]
     largest = found["largest"]
     if largest is not None and largest["value"] is not None:
-        lines.append((largest["parameter"], f"at most {integer(largest['value'])} fit in memory"))
+        lines.append((f"largest {largest['parameter']}", f"{integer(largest['value'])} fit in memory"))
     return lines
 
 
