@@ -10,6 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from roofline import hardware
 from roofline.engines import SPECIAL, VECTOR, Engine, tensor
@@ -281,6 +283,7 @@ def test_a_fault_has_its_file_line_column_and_key(tmp_path: Path) -> None:
         ("title", 5, "bad-value", "title"),
         ("units/count", 0, "bad-value", "units.count"),
         ("units/count", "132", "bad-value", "units.count"),
+        ("units/count", 10**400, "bad-value", "units.count"),
         ("units", [132], "bad-value", "units"),
         ("memory", {}, "bad-value", "memory"),
         ("peaks", [], "bad-value", "peaks"),
@@ -311,6 +314,30 @@ def test_lint_lists_every_fault_and_not_only_the_first(tmp_path: Path) -> None:
     found = errors(path)
     assert {finding.code for finding in found} == {"unknown-key", "missing-key", "decimal-capacity"}
     assert [finding.line for finding in found] == sorted(finding.line or 0 for finding in found)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text("aeB/s10 .-:", max_size=9) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["value", "source", "x"]), inner),
+    max_leaves=6,
+)
+
+
+def places(data: Any, at: str = "") -> list[str]:
+    """The place of every value in a file."""
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [place for key, value in items for place in (f"{at}{key}", *places(value, f"{at}{key}/"))]
+
+
+PLACES = places(yaml.safe_load((CHECKOUT / "hardware" / "h100-sxm.yaml").read_text()))
+
+
+@settings(max_examples=150, deadline=None)
+@given(where=st.sampled_from(PLACES), value=anything)
+def test_no_file_makes_lint_raise(tmp_path_factory: pytest.TempPathFactory, where: str, value: Any) -> None:
+    path = written(tmp_path_factory.mktemp("fuzz"), "h100-sxm", {where: value})
+    for finding in lint(path):
+        assert finding.line is not None and "\n" not in finding.message
 
 
 def test_lint_reports_a_file_that_cannot_be_read(tmp_path: Path) -> None:

@@ -86,15 +86,18 @@ def quantity(dimension: Dimension, example: str) -> Kind:
     return _value(read, {"type": ["string", "number"], "examples": [example]})
 
 
+LARGEST_COUNT = 10**9
+
+
 def count(least: int = 1) -> Kind:
-    """A whole number of at least ``least``."""
+    """A whole number of at least ``least``, and at most a thousand million."""
 
     def read(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise _refuse(value, f"a whole number of at least {least}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_COUNT:
+            raise _refuse(value, f"a whole number from {least} to {LARGEST_COUNT:,}")
         return value
 
-    return _value(read, {"type": "integer", "minimum": least})
+    return _value(read, {"type": "integer", "minimum": least, "maximum": LARGEST_COUNT})
 
 
 def _text(value: Any) -> str:
