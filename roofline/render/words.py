@@ -47,11 +47,10 @@ def launch_sentence(result: Mapping[str, Any]) -> str | None:
         return None
     launches = summary["launches"]
     each = duration(overhead / launches) + (" (unverified)" if "launch" in result["hardware"]["unverified"] else "")
-    noun = "launch" if launches == 1 else "launches"
-    total = f" = {duration(overhead)}" if launches > 1 else ""
+    cost = f"1 launch of {each}" if launches == 1 else f"{integer(launches)} launches x {each} = {duration(overhead)}"
     if overhead > floor:
-        return f"Launch bound unless captured in a graph: {integer(launches)} {noun} x {each}{total} exceed the floor."
-    return f"Launches: {integer(launches)} {noun} x {each}{total}, {percent(overhead / floor)} of the floor."
+        return f"Launch bound unless captured in a graph: {cost}, more than the floor."
+    return f"Launches: {cost}, {percent(overhead / floor)} of the floor."
 
 
 _ROLES = {
@@ -123,10 +122,11 @@ def what_if_lines(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _flip_line(flip: Mapping[str, Any]) -> tuple[str, str]:
     name, bound = flip["parameter"], flip["bound"]
     if flip["value"] is None:
-        return name, f"stays {bound} bound however large (intensity tends to {ratio(flip['intensity'], 3)})"
-    side = "from" if flip["side"] == "up" else "down from"
+        why = f" (intensity tends to {ratio(flip['intensity'], 3)})" if bound == "memory" else ""
+        return name, f"stays {bound} bound however large{why}"
+    side = "and up" if flip["side"] == "up" else "and below"
     exact = f" (the times cross at {ratio(flip['crossing'])})" if flip["crossing"] is not None else ""
-    return name, f"{bound} bound {side} {integer(flip['value'])}{exact}"
+    return name, f"{bound} bound at {integer(flip['value'])} {side}{exact}"
 
 
 def _dtype_line(change: Mapping[str, Any], summary: Mapping[str, Any]) -> tuple[str, str]:
