@@ -162,12 +162,11 @@ def _family(data: Mapping[str, Any], where: Where) -> _Family:
     if name is None:
         message = f"missing key 'model_type': one of {', '.join(DECODERS)}"
         raise where.error(("model_type",), message, code="missing-key")
-    if name not in _FAMILIES:
+    if not isinstance(name, str) or name not in _FAMILIES:
         raise where.error(
             ("model_type",),
             f"model_type {shown(name)} is not supported: supported are {', '.join(DECODERS)}",
             code="unsupported-model",
-            suggestions=nearest(str(name), DECODERS),
         )
     return _FAMILIES[name]
 
@@ -177,22 +176,29 @@ def _refuse_foreign(data: Mapping[str, Any], where: Where, strict: bool) -> None
         if data.get(key):
             raise where.error((key,), f"{key} makes this {what}", code="unsupported-model", of="key")
     architectures = data.get("architectures") or ()
-    for name in architectures if isinstance(architectures, list) else (architectures,):
+    for name in architectures if isinstance(architectures, (list, tuple)) else (architectures,):
         if not str(name).endswith("ForCausalLM"):
             raise where.error(
                 ("architectures",),
                 f"architecture {shown(name)} is not supported: only decoders with an LM head (...ForCausalLM)",
                 code="unsupported-model",
             )
-    unknown = [key for key in data if strict and key not in CONFIG_KEYS]
-    if unknown:
-        raise where.error(
-            (unknown[0],),
-            f"unknown key {unknown[0]!r}: allowed are the keys of a config.json: {', '.join(_KEYS)}",
-            code="unknown-key",
-            of="key",
-            suggestions=nearest(unknown[0], CONFIG_KEYS),
-        )
+    for key in data:
+        if key not in CONFIG_KEYS and (strict or _misspelt(key, data)):
+            raise where.error(
+                (key,),
+                f"unknown key {key!r}: the keys that are read are {', '.join(_KEYS)}",
+                code="unknown-key",
+                of="key",
+                suggestions=nearest(key, CONFIG_KEYS),
+            )
+
+
+def _misspelt(key: str, data: Mapping[str, Any]) -> bool:
+    """Whether an unknown key must be a misspelt one that is missing: its default would be taken without a word."""
+    from difflib import SequenceMatcher  # only published files with keys of their own need it
+
+    return any(SequenceMatcher(None, key, known).ratio() > 0.9 for known in _KEYS if known not in data)
 
 
 def _size(data: Mapping[str, Any], key: str, where: Where) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from roofline.errors import RooflineError, nearest
+from roofline.errors import RooflineError
 from roofline.fields import Where, build, read_size, shown
 from roofline.models.config import KIND
 from roofline.models.phases import GUIDANCE
@@ -209,12 +209,11 @@ def read_diffusion(data: Mapping[str, Any], where: Where) -> DiffusionConfig:
         config: DiffusionConfig = build(DiffusionConfig, sizes, where, of=f"kind: {KIND}", also=("kind",))
         return config
     name = data["_class_name"]
-    if name not in _CLASSES:
+    if not isinstance(name, str) or name not in _CLASSES:
         raise where.error(
             ("_class_name",),
             f"_class_name {shown(name)} is not supported: supported are {', '.join(_CLASSES)}",
             code="unsupported-model",
-            suggestions=nearest(str(name), _CLASSES),
         )
     config = DiffusionConfig(**_CLASSES[name](_Keys(data, where)))
     config.check()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from roofline.dtypes import STORAGE_DTYPES, dtype
+from roofline.dtypes import INDEX_DTYPES, dtype
 from roofline.errors import RooflineError
 from roofline.fields import Where, build, shown
 from roofline.ops.base import check_compute, compute, storage
@@ -22,7 +22,7 @@ class Precision:
     matrix engines compute in where they multiply with ``weights``; attention computes in ``activations``.
     """
 
-    weights: str = storage("dtype the linear layers' weights are stored in")
+    weights: str = storage("dtype the linear layers' weights are stored in; by default as published")
     activations: str = storage("dtype between kernels; that of weights, or bf16 below 16 bits", default=None)
     kv: str = storage("dtype of the KV cache; by default that of activations", default=None)
     lm_head: str = storage(
@@ -68,6 +68,8 @@ def read_precision(value: Any, where: Where) -> Precision:
         return precision
     if not isinstance(value, str):
         raise where.error((), f"precision must be a dtype or a mapping, not {shown(value)}", code="bad-value")
+    if value in INDEX_DTYPES:
+        raise where.error((), f"{value} stores indices, not weights", code="unknown-dtype")
     try:
         precision = Precision(weights=dtype(value).name)
         precision.check()
@@ -79,6 +81,4 @@ def read_precision(value: Any, where: Where) -> Precision:
                 f"write precision: {{weights: {value}, compute: bf16}}"
             )
         raise where.error((), message, code=error.code, suggestions=error.suggestions) from None
-    if value not in STORAGE_DTYPES:
-        raise where.error((), f"{value} stores indices, not weights", code="unknown-dtype")
     return precision

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from roofline import catalog
+from roofline.dtypes import dtype
 from roofline.errors import RooflineError, nearest
 from roofline.fields import Nowhere, Where, Within, build, shown
 from roofline.models import FUSIONS, DecoderConfig, Fusion, Precision, read_config, read_precision
@@ -37,7 +38,7 @@ def read_model_run(
 
     Raises ``RooflineError`` at the key that is wrong, in the descriptor or in the model's file.
     """
-    config = _read_model(rest["model"], source, base, precision_given=rest.get("precision") is not None)
+    config = _read_model(rest["model"], source, base, precision_given=_states_weights(rest.get("precision")))
     fusion = _word(rest, "fusion", FUSIONS, source)
     if isinstance(config, DecoderConfig):
         return _read_decoder_run(config, rest, source, common, fusion)
@@ -106,7 +107,9 @@ def _word(rest: Mapping[str, Any], key: str, choices: tuple[Any, ...], source: S
 def _decoder_precision(value: Any, source: Source, config: DecoderConfig) -> Precision:
     """As stated; else as the checkpoint is published; else bf16. A tied LM head is stored as the embedding table."""
     place: Where = Nowhere() if value is None else Within(source, "precision")
-    precision = read_precision(_published(config) if value is None else value, place)
+    if not _states_weights(value):
+        value = {**_published(config), **(value or {})}
+    precision = read_precision(value, place)
     if not config.tied or precision.lm_head == precision.activations:
         return precision
     if isinstance(value, dict) and "lm_head" in value:
@@ -118,10 +121,15 @@ def _decoder_precision(value: Any, source: Source, config: DecoderConfig) -> Pre
     return replace(precision, lm_head=precision.activations)
 
 
-def _published(config: DecoderConfig) -> Any:
+def _states_weights(value: Any) -> bool:
+    """Whether a precision says what the weights are stored in."""
+    return "weights" in value if isinstance(value, dict) else value is not None
+
+
+def _published(config: DecoderConfig) -> dict[str, str]:
     """The checkpoint's dtype; formats that no engine consumes are unpacked to bf16, as their kernels do."""
     stored = config.dtype or "bf16"
-    return {"weights": stored, "compute": "bf16"} if stored.startswith("int4") else stored
+    return {"weights": stored} if dtype(stored).native else {"weights": stored, "compute": "bf16"}
 
 
 def _read_model(
@@ -133,7 +141,12 @@ def _read_model(
     if not isinstance(value, str):
         message = f"model must be a name, a path or a mapping, not {shown(value)}"
         raise source.error(("model",), message, code="bad-value")
-    document = catalog.read_yaml(_find_model(value, source, base))
+    path = _find_model(value, source, base)
+    document = catalog.read_yaml(path)
+    beside = path.with_name("hf_quant_config.json")
+    if not precision_given and path.name == "config.json" and beside.is_file():
+        message = f"this checkpoint is quantised as {beside} says, which is not read: state `precision`"
+        raise source.error(("model",), message, code="unsupported-quantization")
     return read_config(document.data, document, precision_given=precision_given)
 
 

@@ -1,10 +1,15 @@
-"""What a descriptor runs: one op, a phase of a decoder, or denoising steps. All three answer the same questions."""
+"""What a descriptor runs: one op, a phase of a decoder, or denoising steps.
+
+All three answer the same questions: ``tree()``; ``sizes``, ``get`` and ``with_`` (the sizes of the descriptor, their
+values, the same with others); ``dtypes`` and ``with_dtypes`` (what weights and KV cache are stored in); ``notes`` (what
+a reader of the numbers should know); ``new_tokens`` (how many a whole decode step generates).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 from roofline.fields import declared
 from roofline.models import DecoderConfig, Fusion, Precision, decoder_step
@@ -14,38 +19,6 @@ from roofline.ops.base import FieldInfo
 
 if TYPE_CHECKING:
     from roofline.models.diffusion_config import DiffusionConfig
-
-
-class Run(Protocol):
-    """What runs: its tree, and the same with other sizes or dtypes."""
-
-    def tree(self) -> Node:
-        """Its ops."""
-
-    @property
-    def sizes(self) -> dict[str, FieldInfo]:
-        """The sizes that a descriptor of it sets, by key."""
-
-    def get(self, key: str) -> Any:
-        """The value of a size; None where an optional one is not set."""
-
-    def with_(self, **sizes: Any) -> Self:
-        """The same with other sizes."""
-
-    @property
-    def dtypes(self) -> dict[str, str]:
-        """What its weights and its KV cache are stored in, where it has them."""
-
-    def with_dtypes(self, *, weights: str | None = None, compute: str | None = None, kv: str | None = None) -> Self:
-        """The same with other weights (and what they are computed in) or another KV cache."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of its numbers should know."""
-
-    @property
-    def new_tokens(self) -> int | None:
-        """Tokens that one run of it generates, where it is a whole step of a decoder."""
 
 
 @dataclass(frozen=True, slots=True)
