@@ -118,6 +118,8 @@ def _upwards(work: Workload, parameter: str, ceilings: Ceilings, now: Prediction
     while high < FARTHEST and not changed(high):
         low, high = high, STRIDE * high
     far = _at(work, parameter, high, ceilings)
+    if far.floor_s == now.floor_s:
+        return None  # it plays no part in what is left of the workload
     if far.bound == now.bound:
         return Flip(parameter, "up", now.bound, intensity=far.intensity)
     value = bisect(changed, low, high)

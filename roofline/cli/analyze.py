@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.common import Force, Format, HardwareNames, Output, Set, Verbose, emit
+from roofline.cli.common import Force, Format, HardwareNames, OpGlob, Output, Set, Verbose, emit
 
 if TYPE_CHECKING:
     from roofline.hardware import Hardware
@@ -20,6 +20,7 @@ def analyze(
     workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD...", help="A descriptor: a path or a name.")],
     hardware: HardwareNames = None,
     changes: Set = None,
+    op: OpGlob = None,
     fmt: Format = None,
     output: Output = None,
     force: Force = False,
@@ -35,7 +36,7 @@ def analyze(
     from roofline.results.analysis import SCHEMA, record
 
     choose_format(SCHEMA, fmt, output)  # a format that does not exist is said before any work
-    loaded = [descriptors.load(text, tuple(changes or ())) for text in workloads]
+    loaded = [descriptors.load(text, tuple(changes or ()), ops=op) for text in workloads]
     results = [one(work, name, why) for work in loaded for name, why in devices(work, hardware)]
     emit(record(results), fmt=fmt, output=output, force=force, verbose=verbose)
 

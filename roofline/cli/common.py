@@ -25,6 +25,7 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="More detail: the
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the descriptor. Repeatable.")
 ]
+OpGlob = Annotated[str | None, typer.Option("--op", metavar="GLOB", help="Only ops whose path, name or kind matches.")]
 HardwareNames = Annotated[
     list[str] | None,
     typer.Option("-H", "--hardware", help="Device to predict for: a name, an alias or a YAML file. Repeatable."),

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from roofline.cli.common import Force, Format, Output, Set, emit
+from roofline.cli.common import Force, Format, OpGlob, Output, Set, emit
 from roofline.errors import RooflineError
 
 
 def explain(
     workload: Annotated[str | None, typer.Argument(metavar="[WORKLOAD]", help="A path or a name.")] = None,
-    op: Annotated[str, typer.Option("--op", metavar="GLOB", help="Only ops whose path, name or kind matches.")] = "*",
+    op: OpGlob = None,
     symbolic: Annotated[bool, typer.Option("--symbolic", help="Closed forms in symbols only.")] = False,
     conventions: Annotated[bool, typer.Option("--conventions", help="Also print the rules of accounting.")] = False,
     changes: Set = None,
@@ -34,8 +34,8 @@ def explain(
         emit(record(None, (), symbolic=symbolic, conventions=rules), fmt=fmt, output=output, force=force)
         return
     from roofline import workload as descriptors
-    from roofline.ops.tree import distinct, prune
+    from roofline.ops.tree import distinct
 
-    work = descriptors.load(workload, tuple(changes or ()))
-    found = distinct(prune(work.tree, op))
+    work = descriptors.load(workload, tuple(changes or ()), ops=op)
+    found = distinct(work.tree)
     emit(record(work.name, found, symbolic=symbolic, conventions=rules), fmt=fmt, output=output, force=force)

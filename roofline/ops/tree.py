@@ -74,7 +74,7 @@ def distinct(root: Node) -> list[Leaf]:
 
 
 def prune(root: Node, pattern: str) -> Node:
-    """The tree with only the ops whose path, last name or kind matches the glob ``pattern``.
+    """The tree with only the ops whose kind, path, or end of the path (``mlp/*``) matches the glob ``pattern``.
 
     Raises ``RooflineError`` where none does.
     """
@@ -93,7 +93,8 @@ def prune(root: Node, pattern: str) -> Node:
 
 def _prune(node: Node, pattern: str, path: tuple[str, ...]) -> Node | None:
     if node.op is not None:
-        names = ("/".join(path) or node.name, node.name, node.op.kind)
+        parts = path or (node.name,)
+        names = (node.op.kind, *("/".join(parts[start:]) for start in range(len(parts))))
         return node if any(fnmatchcase(name, pattern) for name in names) else None
     children = (_prune(child, pattern, (*path, child.name)) for child in node.children)
     kept = tuple(child for child in children if child is not None)

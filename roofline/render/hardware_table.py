@@ -63,8 +63,8 @@ def render(record: Mapping[str, Any], options: Options) -> str:
             console.print()
             console.print(title, style="bold")
             console.print(Padding(rows(table(columns), lines), (0, 0, 0, 2)))
-        if record["notes"]:
-            _listed(console, "notes", [("-", note) for note in record["notes"]])
+        if notes := _notes(record):
+            _listed(console, "notes", [("-", note) for note in notes])
         _listed(console, "sources", [(f"[{index}]", source) for index, source in enumerate(_sources(record), 1)])
 
     return collect(draw, options)
@@ -87,7 +87,8 @@ def render_markdown(record: Mapping[str, Any], options: Options) -> str:
     for title, columns, lines in _sections(record):
         heads = [name + (":" if side == "right" else "") for name, side in columns]
         blocks += [f"**{title}**", md_table(heads, lines)]
-    blocks += ["\n".join(f"- {note}" for note in record["notes"])] if record["notes"] else []
+    if notes := _notes(record):
+        blocks.append("\n".join(f"- {note}" for note in notes))
     blocks.append("\n".join(f"{index}. {source}" for index, source in enumerate(_sources(record), 1)))
     return "\n\n".join(blocks) + "\n"
 
@@ -137,7 +138,9 @@ def _sections(record: Mapping[str, Any]) -> Iterator[_Section]:
             for name, peak in record["peaks"].items()
         ],
     )
-    clocks: list[Sequence[str]] = [(name, si(clock["value"], "Hz", 4), cite(clock)) for name, clock in record["clocks"].items()]
+    clocks: list[Sequence[str]] = [
+        (name, si(clock["value"], "Hz", 4), cite(clock)) for name, clock in record["clocks"].items()
+    ]
     if clocks:
         yield "clocks", (("engine", "left"), ("clock", "right"), ("source", "left")), clocks
     yield (
@@ -174,6 +177,14 @@ def _ridge(name: str, peak: Mapping[str, Any], record: Mapping[str, Any]) -> str
     if name.startswith("special"):
         return "-"
     return ratio(peak["value"] / record["memory"][0]["bandwidth_bytes_per_s"], 3)
+
+
+def _notes(record: Mapping[str, Any]) -> list[str]:
+    """The notes on single numbers, each with its name, then those on the device."""
+    named = [*record["clocks"].items(), *record["peaks"].items()]
+    named += [(part["name"], part) for part in (*record["memory"], *record["links"])]
+    named += [(key.replace("_", " "), record[key]) for key in ("units", "power", "launch_overhead") if record[key]]
+    return [f"{name}: {part['note']}" for name, part in named if part["note"]] + list(record["notes"])
 
 
 def _sources(record: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,7 @@ from roofline.errors import RooflineError, nearest
 from roofline.fields import build, shown, unknown_key
 from roofline.ops import OPS, Node
 from roofline.ops.base import FieldInfo
+from roofline.ops.tree import prune
 from roofline.workload.models import read_model_run
 from roofline.workload.runs import DecoderRun, DiffusionRun, OpRun
 from roofline.workload.source import Source
@@ -48,11 +49,17 @@ class Workload:
     hardware: str | None
     subject: OpRun | DecoderRun | DiffusionRun
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    ops: str | None = None
+    """Glob of the ops to keep; None: all."""
 
     @property
     def tree(self) -> Node:
-        """Its ops, grouped as the model is; the root has the name of the workload."""
-        return replace(self.subject.tree(), name=self.name)
+        """Its ops, grouped as the model is; the root has the name of the workload.
+
+        Raises ``RooflineError`` where ``ops`` matches none.
+        """
+        root = replace(self.subject.tree(), name=self.name)
+        return root if self.ops is None else prune(root, self.ops)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -78,15 +85,16 @@ class Workload:
         return replace(self, subject=self.subject.with_(**sizes))
 
 
-def load(text: str, overrides: Sequence[str] = ()) -> Workload:
-    """The workload of a descriptor's path or of its name in the catalogue.
+def load(text: str, overrides: Sequence[str] = (), *, ops: str | None = None) -> Workload:
+    """The workload of a descriptor's path or of its name in the catalogue; ``ops`` is a glob of the ops to keep.
 
     ``overrides`` are texts ``key=value`` (``precision.kv=fp8``), the value read as YAML reads a plain scalar. Raises
     ``RooflineError`` with file, line and key, or with the override, for whatever is wrong.
     """
     path = catalog.resolve("workloads", text)
     source = Source(catalog.read_yaml(path), overrides)
-    return from_source(source, name=path.stem, shown_as=_shown_path(path), base=path.parent)
+    work = from_source(source, name=path.stem, shown_as=_shown_path(path), base=path.parent)
+    return replace(work, ops=ops)
 
 
 def from_document(document: catalog.Document, *, name: str = "workload", base: Path | None = None) -> Workload:

@@ -73,7 +73,7 @@ def test_distinct_ops_stand_once_with_their_counts_added():
     assert [(leaf.name, leaf.count) for leaf in distinct(tree)] == [("a", 3), ("c", 1)]
 
 
-@pytest.mark.parametrize("pattern", ["layers/up", "up", "linear", "*up", "u?"])
+@pytest.mark.parametrize("pattern", ["layers/up", "up", "linear", "*up", "u?", "layers/*", "lay*"])
 def test_prune_keeps_what_matches_path_name_or_kind(pattern):
     tree = group("step", node_of("norm", RMSNorm(tokens=1, hidden_size=4)), group("layers", node_of("up", linear())))
     assert [leaf.name for leaf in leaves(prune(tree, pattern))] == ["layers/up"]
