@@ -55,12 +55,10 @@ class DiffusionConfig:
     guidance: str = option("how the model is guided where the descriptor does not say", GUIDANCE, default="cfg")
 
     def __post_init__(self) -> None:
-        """Fill the sizes that follow from others."""
-        follows = {
-            "head_dim": self.hidden_size // self.heads,
-            "intermediate_size": 4 * self.hidden_size,
-            "out_channels": self.latent_channels,
-        }
+        """Fill the sizes that follow from others; a head size only where the heads divide the width."""
+        follows = {"intermediate_size": 4 * self.hidden_size, "out_channels": self.latent_channels}
+        if self.hidden_size % self.heads == 0:
+            follows["head_dim"] = self.hidden_size // self.heads
         for name, value in follows.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
@@ -72,7 +70,7 @@ class DiffusionConfig:
 
     def check(self) -> None:
         """Raise ``RooflineError`` where fields do not go together."""
-        if self.hidden_size % self.heads and self.head_dim == self.hidden_size // self.heads:
+        if not self.head_dim:
             raise _clash(f"hidden_size must be a multiple of heads ({self.heads}) where head_dim is not given", "heads")
         joint = self.attention == "joint"
         if joint and self.modulation == "shared":
