@@ -7,19 +7,15 @@ for models also folders with a ``config.json``. A name is matched as a whole or 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias
 
 from roofline.documents import Document, near_files, parse_yaml, read_yaml
 from roofline.errors import RooflineError, nearest
 
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-
 __all__ = [
-    "Document", "Room", "aliases", "find", "for_pydantic", "from_pydantic", "names", "parse_yaml", "read_yaml",
+    "Document", "Room", "aliases", "find", "names", "parse_yaml", "read_yaml",
     "resolve", "roots",
 ]  # fmt: skip
 
@@ -28,9 +24,6 @@ _NOUNS: Final[dict[Room, str]] = {"hardware": "hardware", "workloads": "workload
 _SUFFIXES: Final = (".yaml", ".json")
 _PATH_SUFFIXES: Final = (".yaml", ".yml", ".json")
 _PACKAGE: Final = Path(__file__).resolve().parent
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 
 # ---------------------------------------------------------------- names
@@ -169,114 +162,6 @@ def _unknown(room: Room, text: str, path: Path, choices: Iterable[str]) -> Roofl
     near = [*local, *_near_names(text, choices)][:3]
     more = "" if near else f": `roofline {noun} list` shows them all"
     return RooflineError(f"unknown {noun} {_shown(text)}{more}", code=f"unknown-{noun}", suggestions=near)
-
-
-# ---------------------------------------------------------------- faults that pydantic finds
-
-_MUST_BE: Final = {
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a mapping of keys to values",
-    "model_type": "a mapping of keys to values",
-    "dataclass_type": "a mapping of keys to values",
-}
-Loc: TypeAlias = tuple[str | int, ...]
-Fault: TypeAlias = Mapping[str, Any]
-
-
-def for_pydantic(read: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A reader that raises ``RooflineError`` made fit for a pydantic validator, which wants ``ValueError``.
-
-    ``from_pydantic`` takes the original apart again: message, code and suggestions survive.
-    """
-    from functools import wraps
-
-    @wraps(read)
-    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        try:
-            return read(*args, **kwargs)
-        except RooflineError as error:
-            raise ValueError(error) from error
-
-    return wrapped
-
-
-def from_pydantic(
-    document: Document,
-    error: ValidationError,
-    allowed: Callable[[Loc], Iterable[str]] | None = None,
-) -> RooflineError:
-    """The one fault out of pydantic's list that helps most, as an error that points into the file.
-
-    Unknown keys come before missing ones and those before wrong values, since a misspelt key is all three.
-    ``allowed`` gives the keys that the mapping at a location takes, for the message and the nearest one.
-    """
-    faults = error.errors(include_url=False)
-    fault = min(faults, key=lambda each: {"extra_forbidden": 0, "missing": 1}.get(each["type"], 2))
-    loc = tuple(part for part in fault["loc"] if part != "[key]")
-    if fault["type"] == "extra_forbidden":
-        return _unknown_key(document, loc, sorted(allowed(loc[:-1])) if allowed else [])
-    if fault["type"] == "union_tag_not_found":  # the key that says which of several kinds this is
-        loc = (*loc, fault["ctx"]["discriminator"].strip("'"))
-    if fault["type"] in ("missing", "union_tag_not_found"):
-        parent = document.known(loc[:-1])
-        where = f" in {'.'.join(map(str, parent))}" if parent else ""
-        return document.error((*parent, loc[-1]), f"missing key {str(loc[-1])!r}{where}", code="missing-key")
-    of: Literal["key", "value"] = "key" if fault["loc"][-1:] == ("[key]",) else "value"
-    return _wrong_value(document, document.known(loc), fault, of)
-
-
-def _unknown_key(document: Document, loc: Loc, choices: list[str]) -> RooflineError:
-    key = str(loc[-1])
-    parent = document.known(loc[:-1])
-    where = f" in {'.'.join(map(str, parent))}" if parent else ""
-    listed = f": allowed are {', '.join(choices)}" if choices else ""
-    message = f"unknown key {key!r}{where}{listed}"
-    return document.error((*parent, key), message, code="unknown-key", of="key", suggestions=nearest(key, choices))
-
-
-def _wrong_value(document: Document, loc: Loc, fault: Fault, of: Literal["key", "value"]) -> RooflineError:
-    context = fault.get("ctx", {})
-    cause = context.get("error")
-    original = cause.args[0] if isinstance(cause, ValueError) and cause.args else None
-    if isinstance(original, RooflineError):
-        inner = document.known((*loc, *(original.key or "").split(".")))
-        return document.error(inner, original.message, code=original.code, of=of, suggestions=original.suggestions)
-    if cause is not None:
-        return document.error(loc, str(cause) or "is not valid", code="bad-value", of=of)
-    choices = re.findall("'([^']*)'", str(context.get("expected", context.get("expected_tags", ""))))
-    given = context.get("tag", fault["input"])
-    message = _complaint(_subject(loc), fault, choices)
-    if given is None:
-        message += ", but is empty"
-    elif not isinstance(given, (list, dict)) or fault["type"] in _MUST_BE:
-        message += f", not {_shown(given)}"
-    return document.error(loc, message, code="bad-value", of=of, suggestions=nearest(str(given), choices))
-
-
-def _subject(loc: Loc) -> str:
-    """What a message calls the value at a location: its key, for an item of a list with the list's."""
-    if not loc:
-        return "the file"
-    return str(loc[-1]) if isinstance(loc[-1], str) else ".".join(map(str, loc[-2:]))
-
-
-def _complaint(subject: str, fault: Fault, choices: list[str]) -> str:
-    must = f"one of {', '.join(choices)}" if choices else _MUST_BE.get(fault["type"])
-    if must:
-        return f"{subject} must be {must}"
-    for pydantic_calls_it in ("Input should", "Value should", "String should", "List should"):
-        if fault["msg"].startswith(pydantic_calls_it):
-            return f"{subject} must{fault['msg'].removeprefix(pydantic_calls_it)}"
-    return f"{subject}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
 
 
 def _shown(value: object) -> str:

@@ -72,16 +72,6 @@ class Document:
         self.data: dict[str, Any] = root.plain()
         self._root = root
 
-    def known(self, loc: Sequence[str | int]) -> tuple[str | int, ...]:
-        """The parts of ``loc`` that lead to something in the file; others (pydantic's union tags) are skipped."""
-        node, kept = self._root, []
-        for part in loc:
-            child = node.child(part)
-            if child is not None:
-                node = child
-                kept.append(part)
-        return tuple(kept)
-
     def locate(self, loc: Sequence[str | int], *, of: Literal["key", "value"] = "value") -> Place:
         """Line and column, from 1, of the value at ``loc`` or of its key.
 

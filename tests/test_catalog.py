@@ -1,30 +1,23 @@
-"""The catalogue: names and paths, aliases, and pydantic's faults as places in a file."""
+"""The catalogue: names, paths and aliases."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from roofline import catalog
 from roofline.catalog import (
     Room,
     aliases,
     find,
-    for_pydantic,
-    from_pydantic,
     names,
-    parse_yaml,
     read_yaml,
     resolve,
     roots,
 )
 from roofline.errors import RooflineError
-from roofline.quantities import parse
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 ROOMS: list[Room] = ["hardware", "workloads", "workloads/models"]
@@ -296,140 +289,3 @@ def test_a_closed_folder_is_left_to_the_reader(shop: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "stat", refuse)
     assert resolve("workloads", "closed/mine.yaml") == Path("closed/mine.yaml")
-
-
-# ---------------------------------------------------------------- pydantic's faults
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Memory(Strict):
-    kind: Literal["dram"] = "dram"
-    bandwidth: Annotated[float, BeforeValidator(for_pydantic(lambda value: parse(value, "bytes/s")))]
-
-
-class Cache(Strict):
-    kind: Literal["cache"]
-    ways: int = Field(ge=1)
-
-
-class Spec(Strict):
-    batch: int = Field(gt=0)
-    name: str = Field(default="x", min_length=1)
-    exact: bool = False
-    sizes: list[int] = Field(default=[], max_length=2)
-    memory: dict[str, Memory] = {}
-    level: Annotated[Memory | Cache, Field(discriminator="kind")] | None = None
-    either: Memory | Cache | None = None
-    peaks: dict[Annotated[str, Field(pattern="^[a-z0-9]+$")], float] = {}
-    phase: Literal["prefill", "decode"] = "decode"
-
-    @field_validator("name")
-    @classmethod
-    def name_is_good(cls, name: str) -> str:
-        if name == "bad":
-            raise AssertionError("the name is bad")
-        if name == "worse":
-            raise ValueError("the name is worse")
-        return name
-
-    @model_validator(mode="after")
-    def batch_is_lucky(self) -> "Spec":
-        if self.batch == 13:
-            raise ValueError(RooflineError("13 is unlucky", key="batch", code="unlucky", suggestions=["12"]))
-        if self.batch == 15:
-            raise ValueError(RooflineError("1 and 15 do not go together", key="sizes.1"))
-        if self.batch == 14:
-            raise ValueError("14 is no better")
-        return self
-
-
-def allowed(loc: tuple[str | int, ...]) -> list[str]:
-    return list(Memory.model_fields if loc[:1] == ("memory",) else Spec.model_fields)
-
-
-def fault(text: str, allow: Callable[[Any], list[str]] | None = allowed) -> RooflineError:
-    document = parse_yaml(text, "f.yaml")
-    with pytest.raises(ValidationError) as caught:
-        Spec.model_validate(document.data)
-    error = from_pydantic(document, caught.value, allow)
-    assert (error.exit_code, error.file) == (2, "f.yaml")
-    assert "Value error" not in error.message
-    assert "Assertion failed" not in error.message
-    assert "https" not in error.message
-    return error
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("batch: abc", "f.yaml:1:8: batch must be a whole number, not 'abc'"),
-        ("batch: 1.5", "f.yaml:1:8: batch must be a whole number, not 1.5"),
-        ("batch:", "f.yaml:1:7: batch must be a whole number, but is empty"),
-        ("batch: [1]", "f.yaml:1:8: batch must be a whole number, not a list"),
-        ("batch: -3", "f.yaml:1:8: batch must be greater than 0, not -3"),
-        ("batch: 1\nexact: maybe", "f.yaml:2:8: exact must be true or false, not 'maybe'"),
-        ("batch: 1\nname: 5", "f.yaml:2:7: name must be text, not 5"),
-        ("batch: 1\nname: true", "f.yaml:2:7: name must be text, not true"),
-        ("batch: 1\nname: ''", "f.yaml:2:7: name must have at least 1 character, not ''"),
-        ("batch: 1\nname: bad", "f.yaml:2:7: the name is bad"),
-        ("batch: 1\nname: worse", "f.yaml:2:7: the name is worse"),
-        ("batch: 1\nsizes: 3", "f.yaml:2:8: sizes must be a list, not 3"),
-        ("batch: 1\nsizes: [1, b]", "f.yaml:2:12: sizes.1 must be a whole number, not 'b'"),
-        ("batch: 1\nsizes: [1, 2, 3]", "f.yaml:2:8: sizes must have at most 2 items after validation, not 3"),
-        ("batch: 1\nmemory: {hbm: 5}", "f.yaml:2:15: hbm must be a mapping of keys to values, not 5"),
-        ("batch: 1\nphase: decod",
-         "f.yaml:2:8: phase must be one of prefill, decode, not 'decod' (did you mean decode?)"),
-        ("batch: 1\npeaks: {A-1: 3}", "f.yaml:2:9: A-1 must match pattern '^[a-z0-9]+$', not 'A-1'"),
-        ("batch: 1\nlevel: {kind: cahce}",
-         "f.yaml:2:8: level must be one of dram, cache, not 'cahce' (did you mean cache?)"),
-        ("batch: 1\nlevel: {ways: 2}", "f.yaml:2:1: missing key 'kind' in level"),
-        ("batch: 1\nlevel: {kind: cache, ways: 0}", "f.yaml:2:28: ways must be greater than or equal to 1, not 0"),
-        ("name: y", "f.yaml:1:1: missing key 'batch'"),
-        ("batch: 1\nmemory:\n  hbm: {}", "f.yaml:3:3: missing key 'bandwidth' in memory.hbm"),
-        ("name: y\nbatch: 13", "f.yaml:2:8: 13 is unlucky (did you mean 12?)"),
-        ("sizes: [2, 1]\nbatch: 15", "f.yaml:1:12: 1 and 15 do not go together"),
-        ("name: y\nbatch: 14", "f.yaml:1:1: 14 is no better"),
-    ],
-)  # fmt: skip
-def test_one_fault_in_one_line(text: str, line: str):
-    assert str(fault(text)) == line
-
-
-def test_an_unknown_key_says_what_is_allowed_and_the_nearest():
-    error = fault("batch: 1\nmemory:\n  hbm:\n    bandwith: 3 TB/s\n")
-    assert (error.code, error.line, error.column, error.key) == ("unknown-key", 4, 5, "memory.hbm.bandwith")
-    assert error.message == "unknown key 'bandwith' in memory.hbm: allowed are bandwidth, kind"
-    assert error.suggestions == ("bandwidth",)
-
-
-def test_an_unknown_key_where_nothing_is_known_of_the_right_ones():
-    error = fault("batch: 1\nbits: 1", allow=None)
-    assert (error.message, error.suggestions) == ("unknown key 'bits'", ())
-
-
-def test_an_unknown_key_comes_before_a_missing_one_and_that_before_a_wrong_value():
-    assert fault("name: 5\nbacth: 3").suggestions[0] == "batch"
-    assert fault("name: 5").code == "missing-key"
-    assert fault("name: 5\nbatch: 1").code == "bad-value"
-
-
-def test_a_readers_own_error_keeps_its_code_and_its_advice():
-    error = fault("batch: 1\nmemory:\n  hbm:\n    bandwidth: 400 Gb/s\n")
-    assert (error.code, error.line, error.column, error.key) == ("bad-quantity", 4, 16, "memory.hbm.bandwidth")
-    assert error.suggestions == ("50 GB/s", "400 GB/s")
-
-
-def test_an_error_about_the_whole_points_at_the_key_it_names():
-    error = fault("name: y\nbatch: 13")
-    assert (error.code, error.key) == ("unlucky", "batch")
-
-
-def test_a_long_value_is_cut():
-    assert len(str(fault(f"batch: {'x' * 5000}"))) < 200
-
-
-def test_a_union_without_a_tag_gives_one_error_too():
-    assert fault("batch: 1\neither: {ways: 0}").line == 2

@@ -151,14 +151,6 @@ def test_an_error_has_the_place_and_the_dotted_key(document: Document):
     assert document.error([], "x", code="y").key is None
 
 
-def test_what_is_known_of_a_location(document: Document):
-    assert document.known(("ops", 0, "linear", "tokens")) == ("ops", 0, "tokens")
-    assert document.known(("nothing",)) == ()
-
-
-# ---------------------------------------------------------------- refusals of the text
-
-
 def test_duplicate_keys(parser: str):
     error = refused("a:\n  b: 1\n  c: 2\n  b: 3\n")
     assert (error.code, place(error), error.key) == ("duplicate-key", (4, 3), "a.b")
