@@ -26,7 +26,7 @@ from roofline.ops.sizes import Size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention(Op):
-    """softmax(q k^T) v for ``batch`` sequences, grouped-query heads, exact masks.
+    """softmax(q k^T / sqrt(d)) v for ``batch`` sequences, grouped-query heads, exact masks.
 
     Self-attention: the ``queries`` are the last of ``cached + queries`` keys (decode: 1 query; a prompt: 0 cached; a
     chunk or a speculative verify: both). Cross-attention: ``keys`` of another sequence, all visible.
@@ -148,9 +148,10 @@ class Attention(Op):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionScores(Op):
-    """s = q k^T written to memory: the first of the three kernels of naive attention.
+    """s = q k^T / sqrt(d) written to memory: the first of the three kernels of naive attention.
 
-    2 B H q S d tensor FLOPs. The query heads of a group multiply the same keys, which are read once.
+    2 B H q S d tensor FLOPs; the scale is a factor of the product itself and costs nothing. The query heads of a
+    group multiply the same keys, which are read once.
     """
 
     kind: ClassVar[str] = "attention-scores"
@@ -171,6 +172,11 @@ class AttentionScores(Op):
         """Fill what follows from other fields."""
         fill(self, kv_heads=self.heads, kv_dtype=self.dtype)
 
+    @property
+    def engine(self) -> Engine:
+        """The matrix engine of the product."""
+        return matrix_engine(self.dtype)
+
     def tensors(self) -> tuple[Tensor, ...]:
         """``q``, ``k``, ``scores``."""
         q = (self.batch, self.heads, self.queries, self.head_dim)
@@ -185,7 +191,7 @@ class AttentionScores(Op):
     def arithmetic(self) -> Arithmetic:
         """2 B H q S d tensor FLOPs."""
         scores = self.batch * self.heads * self.queries * self.keys
-        return {matrix_engine(self.dtype): 2 * scores * self.head_dim}
+        return {self.engine: 2 * scores * self.head_dim}
 
     def check(self) -> None:
         """Also: heads come in whole groups."""
@@ -218,6 +224,11 @@ class AttentionValues(Op):
         """Fill what follows from other fields."""
         fill(self, kv_heads=self.heads, kv_dtype=self.dtype)
 
+    @property
+    def engine(self) -> Engine:
+        """The matrix engine of the product."""
+        return matrix_engine(self.dtype)
+
     def tensors(self) -> tuple[Tensor, ...]:
         """``probabilities``, ``v``, ``out``."""
         probabilities = (self.batch, self.heads, self.queries, self.keys)
@@ -232,7 +243,7 @@ class AttentionValues(Op):
     def arithmetic(self) -> Arithmetic:
         """2 B H q S d_v tensor FLOPs."""
         scores = self.batch * self.heads * self.queries * self.keys
-        return {matrix_engine(self.dtype): 2 * scores * self.head_dim_v}
+        return {self.engine: 2 * scores * self.head_dim_v}
 
     def check(self) -> None:
         """Also: heads come in whole groups."""

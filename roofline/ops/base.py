@@ -23,10 +23,14 @@ PERSISTENT_ROLES: tuple[Role, ...] = ("weight", "kv_cache", "state")
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """What a timed run puts into a tensor; ``high`` bounds the integers."""
+    """What a timed run puts into a tensor; ``high`` bounds the integers.
+
+    ``distinct``: exactly so many different integers occur (None: as chance has it).
+    """
 
     kind: Literal["normal", "integers", "permutation", "offsets", "routing"] = "normal"
     high: Size = 0
+    distinct: Size | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from roofline.engines import VECTOR, Engine
+from roofline.errors import RooflineError
 from roofline.ops.base import (
     Arithmetic,
     Fill,
@@ -18,7 +19,7 @@ from roofline.ops.base import (
     size,
     storage,
 )
-from roofline.ops.sizes import Size
+from roofline.ops.sizes import Size, minimum
 
 EMBEDDING_STORAGE = "/embedding"
 """Storage of an embedding table that the LM head is tied to."""
@@ -138,16 +139,16 @@ class Embedding(Op):
     tokens: Size = size("T", "ids to look up")
     vocab_size: Size = size("V", "rows of the table")
     hidden_size: Size = size("h", "width of a row")
-    distinct: Size | None = size("U", "distinct ids among them; by default all differ", default=None)
+    distinct: Size | None = size("U", "distinct ids among them; by default as many as can differ", default=None)
     tied: bool = flag("the LM head uses the same table")
     dtype: str = storage("dtype of table and output")
 
     def tensors(self) -> tuple[Tensor, ...]:
         """``ids``, ``weight``, ``y``."""
-        rows = self.tokens if self.distinct is None else self.distinct
+        rows = minimum(self.tokens, self.vocab_size) if self.distinct is None else self.distinct
         shared = EMBEDDING_STORAGE if self.tied else ""
         return (
-            Tensor("ids", (self.tokens,), "int64", "index", fill=Fill("integers", self.vocab_size)),
+            Tensor("ids", (self.tokens,), "int64", "index", fill=Fill("integers", self.vocab_size, rows)),
             Tensor(
                 "weight",
                 (self.vocab_size, self.hidden_size),
@@ -158,3 +159,13 @@ class Embedding(Op):
             ),
             Tensor("y", (self.tokens, self.hidden_size), accumulated(self.dtype), access="write"),
         )
+
+    def check(self) -> None:
+        """Also: no more distinct ids than ids or rows of the table."""
+        Op.check(self)
+        if self.distinct is not None and self.distinct > min(self.tokens, self.vocab_size):
+            raise RooflineError(
+                f"distinct ({self.distinct}) must be at most tokens ({self.tokens}) and vocab_size ({self.vocab_size})",
+                code="out-of-range",
+                key="distinct",
+            )
