@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from roofline.hardware import Hardware
     from roofline.workload import Workload
 
-DEFAULT_HARDWARE = "h100-sxm"
-
 
 def analyze(
     workloads: Annotated[list[str], typer.Argument(metavar="WORKLOAD...", help="A descriptor: a path or a name.")],
@@ -49,6 +47,8 @@ def devices(work: Workload, named: list[str] | None) -> list[tuple[str, str]]:
         return [(work.hardware, "named by the descriptor")]
     if os.environ.get("ROOFLINE_HARDWARE"):
         return [(os.environ["ROOFLINE_HARDWARE"], "from $ROOFLINE_HARDWARE")]
+    from roofline.api import DEFAULT_HARDWARE
+
     return [(DEFAULT_HARDWARE, "the default, -H picks another")]
 
 
