@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from roofline.engines import VECTOR
+from roofline.errors import RooflineError
 from roofline.ops.base import Arithmetic, Op, Tensor, fill, flag, size, storage
 from roofline.ops.sizes import Size
 
@@ -125,3 +126,13 @@ class RotaryEmbedding(Op):
     def arithmetic(self) -> Arithmetic:
         """3 B q (H + G) d vector FLOPs."""
         return {VECTOR: 3 * self.batch * self.queries * (self.heads + self.kv_heads) * self.head_dim}
+
+    def check(self) -> None:
+        """Also: heads have whole pairs to rotate, and only an append has something cached."""
+        Op.check(self)
+        if self.head_dim % 2:
+            raise RooflineError(
+                f"head_dim ({self.head_dim}) must be even: RoPE rotates pairs", code="bad-value", key="head_dim"
+            )
+        if self.cached and not self.append:
+            raise RooflineError("cached needs append: true", code="bad-combination", key="cached")

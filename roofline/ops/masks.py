@@ -4,7 +4,7 @@ The queries are the last ``queries`` positions of ``cached + queries`` keys (bot
 ``queries=1``, a whole prompt is ``cached=0``, a chunk or a speculative verify is anything between.
 """
 
-from roofline.ops.sizes import Size, minimum, triangle
+from roofline.ops.sizes import Size, half, minimum, triangle
 
 CAUSAL = "causal"
 FULL = "full"
@@ -24,14 +24,14 @@ def pairs(queries: Size, cached: Size = 0, *, mask: str = CAUSAL, window: Size |
     keys = cached + queries
     if mask == CAUSAL:
         if window is None:
-            return triangle(keys) - triangle(cached)
-        width = window + sinks  # sinks and window never overlap while both are partial, so their sizes add
-        return _capped(keys, width) - _capped(cached, width)
+            return queries * cached + triangle(queries)
+        # sinks and window never overlap while both are partial, so their sizes add
+        return _capped(cached, keys, window + sinks)
     if window is None:
         return queries * keys
-    reach = _half(window)
-    left = _capped(keys - 1, reach) - _capped(cached - 1, reach)
-    right = _capped(queries - 1, reach)
+    reach = _either_side(window)
+    left = _capped(cached - 1, keys - 1, reach)
+    right = _capped(-1, queries - 1, reach)
     return queries + left + right
 
 
@@ -42,22 +42,27 @@ def keys_read(
     keys = cached + queries
     if window is None:
         return keys
-    reach = window - 1 + sinks if mask == CAUSAL else _half(window)
+    reach = window - 1 + sinks if mask == CAUSAL else _either_side(window)
     return minimum(keys, queries + reach)
 
 
 def top_k_pairs(queries: Size, cached: Size, k: Size) -> Size:
     """Visible pairs where each query attends to at most ``k`` of the keys that causality lets it see."""
-    return _capped(cached + queries, k) - _capped(cached, k)
+    return _capped(cached, cached + queries, k)
 
 
-def _capped(n: Size, limit: Size) -> Size:
-    """The sum of min(j, limit) for j = 1..n (0 for n = -1)."""
-    inside = minimum(n, limit)
-    return triangle(inside) + (n - inside) * limit
+def _capped(first: Size, last: Size, limit: Size) -> Size:
+    """The sum of min(j, limit) for j = first + 1 .. last, with first >= -1.
+
+    The ramp up to the limit and the flat part are added, never a large sum subtracted from another: float64 would
+    lose the digits.
+    """
+    low, high = minimum(first, limit), minimum(last, limit)
+    ramp = half((high - low) * (low + high + 1))
+    return ramp + (last - first - (high - low)) * limit
 
 
-def _half(window: Size) -> Size:
+def _either_side(window: Size) -> Size:
     if hasattr(window, "free_symbols"):
         import sympy
 

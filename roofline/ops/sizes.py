@@ -69,8 +69,12 @@ def maximum(a: Size, b: Size) -> Size:
 
 def triangle(n: Size) -> Size:
     """``1 + 2 + ... + n`` = n (n + 1) / 2, an int for an int (0 for n = -1)."""
-    doubled = n * (n + 1)
-    return doubled // 2 if isinstance(n, int) else doubled / 2
+    return half(n * (n + 1))
+
+
+def half(even: Size) -> Size:
+    """Half of an even number, an int for an int."""
+    return even // 2 if isinstance(even, int) else even / 2
 
 
 def bytes_of(shape: Sequence[Size], name: str) -> Size:
