@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from roofline.dtypes import DTYPES
+from roofline.dtypes import COMPUTE_DTYPES, DTYPES, STORAGE_DTYPES
 from roofline.errors import RooflineError, nearest
 from roofline.ops.base import FieldInfo
 from roofline.quantities import parse
@@ -176,37 +176,46 @@ def shown(value: Any) -> str:
 
 
 def schema_of(cls: type) -> dict[str, dict[str, Any]]:
-    """The JSON schema of each declared field; sizes refer to ``#/$defs/size`` and ``#/$defs/count`` (from 0)."""
+    """The JSON schema of each declared field; it refers to ``SHARED_SCHEMAS`` under ``#/$defs``."""
     defaults = {item.name: item.default for item in fields(cls)}
     return {name: _field_schema(info, defaults[name]) for name, info in declared(cls).items()}
 
 
 def _field_schema(info: FieldInfo, default: Any) -> dict[str, Any]:
-    schema: dict[str, Any] = {"description": info.doc}
-    if info.kind == "size":
-        reference = {"$ref": f"#/$defs/{'size' if info.minimum else 'count'}"}
-        schema |= {"anyOf": [reference, {"type": "null"}]} if info.optional else reference
-    elif info.kind == "flag":
-        schema |= {"type": "boolean"}
-    else:
-        choices: list[str | None] = [*info.choices, *([None] if info.optional else [])]
-        schema |= {"enum": choices}
+    schema = _type_schema(info)
+    if info.optional:
+        schema = {"anyOf": [schema, {"type": "null"}]}
+    schema = {"description": info.doc, **schema}
     if default is not MISSING and default is not None:
         schema["default"] = default
     return schema
 
 
-SIZE_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
-    name: {
+def _type_schema(info: FieldInfo) -> dict[str, Any]:
+    if info.kind == "size":
+        return {"$ref": f"#/$defs/{'size' if info.minimum else 'count'}"}
+    if info.kind == "flag":
+        return {"type": "boolean"}
+    if info.choices in (STORAGE_DTYPES, COMPUTE_DTYPES):
+        return {"$ref": f"#/$defs/{'storage' if info.choices == STORAGE_DTYPES else 'compute'}"}
+    return {"enum": list(info.choices)}
+
+
+def _size_schema(least: int) -> dict[str, Any]:
+    number = r"[0-9]+(_[0-9]+)*(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+    return {
         "description": f"a whole number of at least {least}, also written as 8k, 1M or 4Ki",
         "anyOf": [
             {"type": "integer", "minimum": least, "maximum": LARGEST},
-            {
-                "type": "string",
-                "pattern": r"^[0-9][0-9_]*(\.[0-9]+)?([eE]\+?[0-9]+)? ?(k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$",
-            },
+            {"type": "string", "pattern": f"^ *[+]?{number} *(k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)? *$"},
         ],
     }
-    for name, least in (("count", 0), ("size", 1))
+
+
+SHARED_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
+    "size": _size_schema(1),
+    "count": _size_schema(0),
+    "storage": {"description": "a dtype that tensors are stored in", "enum": list(STORAGE_DTYPES)},
+    "compute": {"description": "a dtype that a matrix engine computes in", "enum": list(COMPUTE_DTYPES)},
 }
 """What ``schema_of`` refers to."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from roofline.dtypes import STORAGE_DTYPES
-from roofline.fields import SIZE_SCHEMAS, required, schema_of
+from roofline.fields import SHARED_SCHEMAS, required, schema_of
 
 SCHEMA_ID: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -24,9 +23,13 @@ def json_schema() -> dict[str, Any]:
         "description": "One operation (op), or a model and what is run of it (model).",
         "type": "object",
         "oneOf": [{"required": ["op"]}, {"required": ["model"]}],
-        "properties": {"op": {"description": "kind of operation", "enum": list(OPS)}, **_common()},
+        "properties": {
+            "op": {"description": "kind of operation", "enum": list(OPS)},
+            "phase": {"description": "what is run of a decoder", "enum": list(PHASES)},
+            **_common(),
+        },
         "allOf": cases,
-        "$defs": {**SIZE_SCHEMAS, "precision": _precision(), "model": _model()},
+        "$defs": {**SHARED_SCHEMAS, "precision": _precision(), "model": _model()},
     }
 
 
@@ -82,7 +85,7 @@ def _precision() -> dict[str, Any]:
         "required": list(required(Precision)),
         "additionalProperties": False,
     }
-    return {"anyOf": [{"enum": list(STORAGE_DTYPES)}, mapping, {"type": "null"}]}
+    return {"anyOf": [{"$ref": "#/$defs/storage"}, mapping, {"type": "null"}]}
 
 
 def _model() -> dict[str, Any]:

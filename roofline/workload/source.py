@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from roofline.documents import Document, resolve_plain
 from roofline.errors import RooflineError
+from roofline.fields import shown
 
 
 class Source:
@@ -36,11 +37,15 @@ class Source:
         target = self.data
         for part in path[:-1]:
             inner = target.get(part)
-            if not isinstance(inner, dict):
-                # `precision: bf16` is short for a mapping, so that --set precision.kv=fp8 can refine it
-                inner = {"weights": inner} if part == "precision" and isinstance(inner, str) else {}
-                target[part] = inner
-            target = inner
+            if part == "precision" and isinstance(inner, str):
+                inner = {"weights": inner}  # `precision: bf16` is short for a mapping, which an override may refine
+            if inner is not None and not isinstance(inner, dict):
+                raise RooflineError(
+                    f"--set {text}: {part} is {shown(inner)} in the descriptor and has no keys to set",
+                    code="bad-override", key=key,
+                )  # fmt: skip
+            target[part] = {} if inner is None else inner
+            target = target[part]
         target[path[-1]] = resolve_plain(value.strip())
         self._set[path] = text
 
