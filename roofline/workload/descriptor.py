@@ -38,7 +38,8 @@ COMMON: Final = {
 class Workload:
     """A descriptor that was read: what it is called, where it came from, what it runs.
 
-    ``source`` is the file as a user would name it. ``hardware`` is the device that the descriptor asks for, if any.
+    ``source`` is the file as a user would name it. ``description`` is the descriptor's own; where it has none, or where
+    an override may have made it untrue, it says what runs. ``hardware`` is the device that the descriptor asks for.
     ``subject`` is what runs; ``notes`` are things that a reader of results should know. ``spec`` is the descriptor as
     plain data, overrides included.
     """
@@ -116,10 +117,11 @@ def from_source(source: Source, *, name: str, shown_as: str, base: Path | None) 
         subject = read_model_run(rest, source, base, tuple(COMMON))
     else:
         raise _no_subject(rest, source)
+    told = common["description"] if source.changed <= set(COMMON) else None
     return Workload(
         name=common["name"] or name,
         source=shown_as,
-        description=common["description"] or "",
+        description=told or subject.summary,
         hardware=common["hardware"],
         subject=subject,
         spec=data,

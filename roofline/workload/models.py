@@ -55,7 +55,7 @@ def _read_decoder_run(
     also = (*MODEL_KEYS, "phase", *common)
     phase: Prefill | Decode = build(phase_type, keys, source, of=f"phase: {phase_type.phase}", also=also)
     precision = _decoder_precision(rest.get("precision"), source, config)
-    return _finished(DecoderRun(config, phase, precision, fusion), rest, source)
+    return _finished(DecoderRun(_label(rest), config, phase, precision, fusion), rest, source)
 
 
 def _read_diffusion_run(
@@ -74,7 +74,15 @@ def _read_diffusion_run(
             message = f"a diffusion transformer has no {key}"
             raise source.error(("precision", key), message, code="bad-combination", of="key")
     precision = read_precision("bf16" if value is None else value, Within(source, "precision"))
-    return _finished(DiffusionRun(config, what, precision, fusion), rest, source)
+    return _finished(DiffusionRun(_label(rest), config, what, precision, fusion), rest, source)
+
+
+def _label(rest: Mapping[str, Any]) -> str:
+    """What the descriptor calls the model; its kind where the description is written out."""
+    model = rest["model"]
+    return str(
+        model if isinstance(model, str) else model.get("model_type") or model.get("kind") or model["_class_name"]
+    )
 
 
 def _finished(run: _Run, rest: Mapping[str, Any], source: Source) -> _Run:

@@ -1,8 +1,9 @@
 """What a descriptor runs: one op, a phase of a decoder, or denoising steps.
 
 All three answer the same questions: ``tree()``; ``sizes``, ``get`` and ``with_`` (the sizes of the descriptor, their
-values, the same with others); ``dtypes`` and ``with_dtypes`` (what weights and KV cache are stored in); ``notes`` (what
-a reader of the numbers should know); ``new_tokens`` (how many a whole decode step generates).
+values, the same with others); ``dtypes`` and ``with_dtypes`` (what weights and KV cache are stored in); ``summary``
+(what runs, in a line); ``notes`` (what a reader of the numbers should know); ``new_tokens`` (how many a whole decode
+step generates).
 """
 
 from __future__ import annotations
@@ -62,6 +63,11 @@ class OpRun:
         return OpRun(self.kind, {**self.given, **changes})
 
     @property
+    def summary(self) -> str:
+        """The fields that are given: ``linear: tokens 64, in_features 4096, ...``."""
+        return f"{self.kind.kind}: {_listed(self.given)}"
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """None: an op says all there is."""
         return ()
@@ -74,8 +80,9 @@ class OpRun:
 
 @dataclass(frozen=True, slots=True)
 class DecoderRun:
-    """A phase of a decoder. ``part`` keeps one node of its tree, run once."""
+    """A phase of a decoder, called ``model`` by its descriptor. ``part`` keeps one node of its tree, run once."""
 
+    model: str
     config: DecoderConfig
     phase: Prefill | Decode
     precision: Precision
@@ -84,7 +91,7 @@ class DecoderRun:
 
     def tree(self) -> Node:
         """The step, or the part of it that is wanted."""
-        sizes = {key: getattr(self.phase, key) for key in declared(type(self.phase))}
+        sizes = _values(self.phase)
         step = decoder_step(self.config, self.phase.phase, precision=self.precision, fusion=self.fusion, **sizes)
         return part_of(step, self.part)
 
@@ -113,6 +120,11 @@ class DecoderRun:
         return replace(self, precision=_changed(self.precision, weights, compute, kv))
 
     @property
+    def summary(self) -> str:
+        """``llama-3.1-8b decode: batch 64, context 8192, weights bf16, kv bf16``."""
+        return _model_summary(self.model, self.phase.phase, self.part, {**_values(self.phase), **self.dtypes})
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """A context that is longer than the model was made for."""
         phase, most = self.phase, self.config.max_positions
@@ -129,8 +141,9 @@ class DecoderRun:
 
 @dataclass(frozen=True, slots=True)
 class DiffusionRun:
-    """Denoising steps of a diffusion transformer. ``part`` keeps one node of its tree, run once."""
+    """Denoising steps of the transformer that is called ``model``. ``part`` keeps one node of its tree, run once."""
 
+    model: str
     config: DiffusionConfig
     phase: Denoise
     precision: Precision
@@ -169,6 +182,11 @@ class DiffusionRun:
         return replace(self, precision=_changed(self.precision, weights, compute, None))
 
     @property
+    def summary(self) -> str:
+        """``flux.1-dev denoising: batch 1, height 1024, width 1024, ...``."""
+        return _model_summary(self.model, "denoising", self.part, {**_values(self.phase), **self.dtypes})
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """None."""
         return ()
@@ -181,6 +199,21 @@ class DiffusionRun:
 
 def _sizes(declaring: type) -> dict[str, FieldInfo]:
     return {key: info for key, info in declared(declaring).items() if info.kind == "size"}
+
+
+def _values(phase: Any) -> dict[str, Any]:
+    """The declared fields that are set."""
+    return {key: value for key in declared(type(phase)) if (value := getattr(phase, key)) is not None}
+
+
+def _model_summary(model: str, phase: str, part: str | None, values: Mapping[str, Any]) -> str:
+    return f"{model} {phase}{f', its {part}' if part else ''}: {_listed(values)}"
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{key} {str(value).lower() if isinstance(value, bool) else value}" for key, value in values.items()
+    )
 
 
 def _changed(precision: Precision, weights: str | None, compute: str | None, kv: str | None) -> Precision:

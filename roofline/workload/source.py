@@ -27,6 +27,11 @@ class Source:
         """Whether an override set the value at ``loc`` or a part of it."""
         return any(path[: len(loc)] == loc for path in self._set)
 
+    @property
+    def changed(self) -> set[str]:
+        """The keys at the top that overrides set, or set a part of."""
+        return {path[0] for path in self._set}
+
     def _override(self, text: str) -> None:
         key, equals, value = text.partition("=")
         path = tuple(part.strip() for part in key.split("."))

@@ -144,6 +144,21 @@ def test_a_chunk_after_a_prefix(write):
     assert traffic(chunk) == 44_040_192, "q and out of the chunk, k and v of all 8704 positions"
 
 
+def test_a_description_is_the_descriptors_own_until_an_override_may_make_it_untrue(write):
+    path = write(f"{DECODE}description: two users\n")
+    assert load(path).description == load(path, ["hardware=h200"]).description == "two users"
+    changed = load(path, ["batch=64", "precision.kv=fp8"])
+    assert changed.description == "llama-3.1-8b decode: batch 64, context 100, weights bf16, kv fp8"
+    assert load(write(DECODE)).description.startswith("llama-3.1-8b decode: batch 2")
+    assert load(write(f"{LINEAR}bias: true\n")).description == (
+        "linear: tokens 64, in_features 4096, out_features 4096, bias true"
+    )
+    part = load("diffusion-step", ["part=transformer_blocks", "height=512"])
+    assert part.description == (
+        "flux.1-dev denoising, its transformer_blocks: batch 1, height 512, width 1024, frames 1, steps 1, weights bf16"
+    )
+
+
 def test_dtypes_can_be_changed(write):
     step, op = load(write(DECODE)).subject, load(write(LINEAR)).subject
     assert (step.dtypes, op.dtypes) == ({"weights": "bf16", "kv": "bf16"}, {"weights": "bf16"})
