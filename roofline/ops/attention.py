@@ -138,12 +138,7 @@ class Attention(Op):
             raise RooflineError(f"cross-attention (keys) has no {wrong}", code="bad-combination", key=wrong)
         if self.sinks and (self.window is None or self.mask != masks.CAUSAL):
             raise RooflineError("sinks need a window and a causal mask", code="bad-combination", key="sinks")
-        if dtype_named(self.dtype).bits < 8:
-            raise RooflineError(
-                f"attention computes in 8 bits or more, not in {self.dtype}: use kv_dtype for a narrow cache",
-                code="bad-value",
-                key="dtype",
-            )
+        check_computed_in(self.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +189,10 @@ class AttentionScores(Op):
         return {self.engine: 2 * scores * self.head_dim}
 
     def check(self) -> None:
-        """Also: heads come in whole groups."""
+        """Also: heads come in whole groups, and the products are computed in 8 bits or more."""
         Op.check(self)
         check_groups(self.heads, self.kv_heads)
+        check_computed_in(self.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +242,10 @@ class AttentionValues(Op):
         return {self.engine: 2 * scores * self.head_dim_v}
 
     def check(self) -> None:
-        """Also: heads come in whole groups."""
+        """Also: heads come in whole groups, and the products are computed in 8 bits or more."""
         Op.check(self)
         check_groups(self.heads, self.kv_heads)
+        check_computed_in(self.dtype)
 
 
 def check_groups(heads: int, kv_heads: int) -> None:
@@ -256,4 +253,14 @@ def check_groups(heads: int, kv_heads: int) -> None:
     if heads % kv_heads:
         raise RooflineError(
             f"heads ({heads}) must be a multiple of kv_heads ({kv_heads})", code="bad-value", key="kv_heads"
+        )
+
+
+def check_computed_in(dtype: str) -> None:
+    """The products of attention need an engine for the dtype of q, which is not unpacked."""
+    if dtype_named(dtype).bits < 8:
+        raise RooflineError(
+            f"attention computes in 8 bits or more, not in {dtype}: use kv_dtype for a narrow cache",
+            code="bad-value",
+            key="dtype",
         )
