@@ -1,0 +1,267 @@
+"""A device's ceilings, measured in this session, with their spread, and touched again around every op.
+
+Machines drift: a shared host gives half the bandwidth to a neighbour for seconds at a time. So a ceiling is a series
+of readings. A reading is the fastest sample of several kernels, as nothing but the kernel's own speed makes a sample
+fast. Around an op, the ceiling is the higher of the readings before and after each stretch of its timing, then the
+median over the stretches; its upper end is the fastest sample ever seen on this device, and only beyond that end is
+an op *above roof*.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+from roofline.analysis import MemoryCeiling, OpPrediction, Rate, is_engine
+from roofline.engines import VECTOR, Engine
+from roofline.errors import RooflineError
+from roofline.measure import probes, thresholds
+from roofline.measure.devices import Device
+from roofline.measure.timer import Sampler
+
+_FP32 = "tensor:fp32"
+
+MEMORY = "dram"
+"""Name of the farthest memory level in a prediction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One look at a ceiling: the rate of the fastest sample, that kernel's median sample, and which kernel it was."""
+
+    value: float
+    low: float
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCeilings:
+    """Ceilings for an analysis. ``missing`` says why an engine has none."""
+
+    name: str
+    rates: Mapping[str, Rate]
+    launch_s: float | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> Sequence[MemoryCeiling]:
+        """One level: the bandwidth of each mix of reads and writes."""
+        best: dict[float, Rate] = {}
+        for name, written in probes.WRITTEN.items():
+            rate = self.rates.get(name)
+            if rate is not None and (written not in best or rate.value > best[written].value):
+                high = max(rate.high, best[written].high) if written in best else rate.high
+                best[written] = Rate(rate.value, rate.low, high)
+        return (MemoryCeiling(MEMORY, tuple(sorted(best.items()))),)
+
+    def engine(self, engine: Engine) -> Rate | None:
+        """The measured rate of an engine. Raises ``RooflineError`` for a matrix engine that could not be measured."""
+        rate = self.rates.get(str(engine))
+        if rate is None and engine.unit == "tensor":
+            reason = self.missing.get(str(engine), "it was not measured")
+            raise RooflineError(f"no {engine} on {self.name}: {reason}", code="no-engine")
+        return rate
+
+    def upper(self) -> MeasuredCeilings:
+        """The same ceilings at their upper ends."""
+        rates = {name: Rate.exactly(rate.high) for name, rate in self.rates.items()}
+        return MeasuredCeilings(self.name, rates, self.launch_s, self.missing)
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What earlier sessions saw on the same device: their fastest readings, the kernels worth touching, the cache."""
+
+    readings: dict[str, Reading]
+    kernels: dict[str, tuple[str, ...]]
+    believed_cache: int
+
+
+@dataclass(slots=True)
+class Calibration:
+    """The ceilings of one device in one session."""
+
+    device: Device
+    believed_cache: int
+    missing: dict[str, str] = field(default_factory=dict)
+    readings: dict[str, list[Reading]] = field(default_factory=dict)
+    measured: dict[str, str] = field(default_factory=dict)
+    earlier: dict[str, Reading] = field(default_factory=dict)
+    earlier_kernels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    _samplers: dict[str, list[tuple[probes.Probe, Sampler]]] = field(default_factory=dict)
+
+    def read(self, name: str) -> Reading:
+        """One reading of a ceiling."""
+        rates = [_rates(probe, sampler) for probe, sampler in self._samplers[name]]
+        value, low, kernel = max(rates)
+        reading = Reading(value, low, kernel)
+        self.readings.setdefault(name, []).append(reading)
+        self.measured[name] = datetime.now(UTC).date().isoformat()
+        return reading
+
+    def touch(self, names: Iterable[str]) -> dict[str, Reading]:
+        """A fresh reading of each of the ceilings that are known here."""
+        wanted = dict.fromkeys(names)
+        if str(VECTOR) in wanted:
+            wanted[_FP32] = None
+        return {name: self.read(name) for name in wanted if name in self._samplers}
+
+    def ceilings(self) -> MeasuredCeilings:
+        """Every ceiling over the whole session: typical value, slowest and fastest."""
+        return self._measured(
+            {name: Rate(statistics.median(r.value for r in all_), *_ends(all_)) for name, all_ in self.readings.items()}
+        )
+
+    def around(self, touches: Sequence[Mapping[str, Reading]]) -> MeasuredCeilings:
+        """The ceilings of one op from the touches before, between and after its timing (see the head of this file)."""
+        rates = {}
+        for name in touches[0] if touches else ():
+            series = [touch[name] for touch in touches]
+            stretches = [max(a.value, b.value) for a, b in pairwise(series)]
+            value = statistics.median(stretches or [series[0].value])
+            rates[name] = Rate(value, *_ends(series))
+        return self._measured({**self.ceilings().rates, **rates})
+
+    def _measured(self, rates: Mapping[str, Rate]) -> MeasuredCeilings:
+        rates = dict(rates)
+        if _FP32 in rates and str(VECTOR) in rates:
+            # a product in full fp32 runs on the FMA lanes: the longest chain of FMAs that torch has
+            rates[str(VECTOR)] = max(rates[str(VECTOR)], rates[_FP32], key=lambda rate: rate.value)
+        raised = {name: Rate(rate.value, rate.low, max(rate.high, self.fastest(name))) for name, rate in rates.items()}
+        launch = raised.pop(probes.LAUNCH, None)
+        return MeasuredCeilings(
+            self.device.name, raised, None if launch is None else 1 / launch.value, dict(self.missing)
+        )
+
+    def fastest(self, name: str) -> float:
+        """The fastest sample ever seen of a ceiling on this device."""
+        seen = [reading.value for reading in self.readings.get(name, ())]
+        if name in self.earlier:
+            seen.append(self.earlier[name].value)
+        return max(seen, default=0.0)
+
+    def best_kernel(self, name: str) -> str:
+        """The kernel of the highest reading."""
+        return max(self.readings[name], key=lambda reading: reading.value).kernel
+
+    def kernels(self, name: str) -> tuple[str, ...]:
+        """The kernels that are touched for a ceiling."""
+        return tuple(probe.kernel for probe, _ in self._samplers[name])
+
+    def add(self, found: Iterable[probes.Probe], keep: Mapping[str, Sequence[str]]) -> None:
+        """Take up probes, and only those named in ``keep`` for the ceilings that it knows."""
+        for probe in found:
+            if probe.ceiling in keep and probe.kernel not in keep[probe.ceiling]:
+                continue
+            sampler = Sampler([probe.call], self.device)
+            sampler.warm_up()
+            self._samplers.setdefault(probe.ceiling, []).append((probe, sampler))
+
+    def forget_slow_kernels(self) -> None:
+        """Keep the fastest kernels of each ceiling; what the others held is freed."""
+        for name, entries in self._samplers.items():
+            ranked = sorted(entries, key=lambda entry: min(s.seconds for s in entry[1].samples) / entry[0].work)
+            self._samplers[name] = ranked[: thresholds.TOUCHED_KERNELS]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ceilings that can be read."""
+        return tuple(self._samplers)
+
+
+def _rates(probe: probes.Probe, sampler: Sampler) -> tuple[float, float, str]:
+    """Rates of the fastest and of the median sample of a fresh look at a probe."""
+    start, fresh = sampler.device.now(), [sampler.take().seconds]
+    while len(fresh) < thresholds.READING_SAMPLES or (
+        sampler.device.now() - start < thresholds.READING_S and len(fresh) < thresholds.MAX_READING_SAMPLES
+    ):
+        fresh.append(sampler.take().seconds)
+    return _rate(probe, min(fresh)), _rate(probe, statistics.median(fresh)), probe.kernel
+
+
+def _rate(probe: probes.Probe, seconds: float) -> float:
+    return probe.work / seconds if seconds > 0 else 0.0
+
+
+def _ends(readings: Sequence[Reading]) -> tuple[float, float]:
+    return min(reading.low for reading in readings), max(reading.value for reading in readings)
+
+
+def calibrate(
+    device: Device,
+    engines: Iterable[Engine],
+    *,
+    earlier: Evidence | None = None,
+    progress: Callable[[str], Any] = lambda what: None,
+) -> Calibration:
+    """Measure the memory, the engines asked for and the launch floor of ``device``.
+
+    With ``earlier`` evidence only the kernels that were fastest then are measured again.
+    """
+    keep = earlier.kernels if earlier else {}
+    calibration = Calibration(device, earlier.believed_cache if earlier else 0, earlier_kernels=keep)
+    calibration.earlier = dict(earlier.readings) if earlier else {}
+    progress("memory ceilings")
+    _memory(calibration, keep)
+    calibration.add([probes.launch_probe(device)], keep)
+    for engine in dict.fromkeys([Engine.parse(_FP32), VECTOR, *engines]):
+        progress(f"{engine} ceiling")
+        try:
+            calibration.add(probes.engine_probes(device, engine), keep)
+        except (RooflineError, RuntimeError, NotImplementedError) as error:
+            calibration.missing[str(engine)] = str(error).splitlines()[0]
+    start = device.now()
+    for round_ in range(thresholds.CALIBRATION_ROUNDS):
+        if round_ and device.now() - start > thresholds.CALIBRATION_S:
+            break
+        for name in calibration.names:
+            progress(f"{name} ceiling, round {round_ + 1} of {thresholds.CALIBRATION_ROUNDS}")
+            calibration.read(name)
+    calibration.forget_slow_kernels()
+    return calibration
+
+
+def _memory(calibration: Calibration, keep: Mapping[str, Sequence[str]]) -> None:
+    """Memory probes over a working set far larger than the cache that is believed, within the memory limit."""
+    device = calibration.device
+    reported = device.caches[-1]
+    most = int(device.memory_bytes * thresholds.CEILING_MEMORY / 3)
+    doubtful = min(thresholds.CEILING_SPAN * reported, thresholds.DOUBTFUL_SPAN)
+    working_set = min(most, int(max(doubtful, thresholds.CEILING_SPAN * calibration.believed_cache)))
+    calibration.add(probes.memory_probes(device, working_set), keep)
+    if calibration.believed_cache:
+        return
+    calibration.believed_cache = _believed_cache(calibration)
+    wanted = min(most, int(thresholds.CEILING_SPAN * calibration.believed_cache))
+    if wanted > working_set:
+        calibration._samplers.clear()
+        calibration.add(probes.memory_probes(device, wanted), keep)
+
+
+def _believed_cache(calibration: Calibration) -> int:
+    """The largest cache level whose reads are at least twice as fast as the memory's; a GPU's is taken as reported."""
+    device = calibration.device
+    if device.kind != "cpu":
+        return device.caches[-1]
+    memory = calibration.read(probes.READ).value
+    for size in reversed(device.caches[1:]):
+        sampler = Sampler([(probe := probes.cache_probe(device, size // 4)).call], device)
+        sampler.warm_up()
+        if _rates(probe, sampler)[0] >= thresholds.CACHE_GAIN * memory:
+            return size
+    return device.caches[-2] if len(device.caches) > 1 else device.caches[-1]
+
+
+def relevant(prediction: OpPrediction) -> tuple[str, ...]:
+    """The ceilings that matter to an op: the memory patterns around its mix, the engines that come near its floor."""
+    written = prediction.written_bytes / max(1.0, prediction.bytes)
+    points = sorted(set(probes.WRITTEN.values()))
+    below = max(point for point in points if point <= written + 1e-12)
+    above = min(point for point in points if point >= written - 1e-12)
+    names = [name for name, point in probes.WRITTEN.items() if point in (below, above)]
+    near = thresholds.MATTERS * prediction.floor_s
+    return (*names, *(name for name, seconds in prediction.times.items() if is_engine(name) and seconds >= near))

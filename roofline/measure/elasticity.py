@@ -1,0 +1,271 @@
+"""The bound of an op as its times show it: how time answers when FLOPs and bytes are changed apart.
+
+An op is timed at neighbours, the same op with a size doubled, quadrupled, halved or quartered, and
+log(t - launch) = a log FLOPs + b log bytes + c is fitted over them. Where FLOPs and bytes always move together, one
+slope of time over the floor is all that can be had.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from roofline.analysis import OpPrediction
+from roofline.errors import RooflineError
+from roofline.measure import stats, thresholds
+from roofline.measure.stats import Cell
+from roofline.ops.base import Op, op_fields, sizes_of
+from roofline.results.run import Elasticity, Estimate
+
+FACTORS: Final = (2.0, 4.0, 0.5, 0.25)
+"""What a size is multiplied by; never a few percent, which would only show tile edges."""
+
+KEPT: Final = frozenset({"head_dim", "head_dim_v", "window", "sinks"})
+"""Sizes that choose a kernel or a mask rather than an amount of work: they stay as they are."""
+
+MOST: Final = 5
+"""Neighbours that an op is timed at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """The op with one size changed: ``field`` times ``factor``."""
+
+    op: Op
+    field: str
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One shape that was timed: where it stands, its work, and its floor under the ceilings of the op."""
+
+    field: str
+    factor: float
+    flops: float
+    bytes: float
+    floor_s: float
+
+    @classmethod
+    def of(cls, prediction: OpPrediction, field: str = "", factor: float = 1.0) -> Point:
+        """The point of a prediction."""
+        return cls(field, factor, prediction.flops, prediction.bytes, prediction.floor_s)
+
+
+def neighbours(op: Op) -> list[Neighbour]:
+    """The op with each of its sizes changed by each of the factors, wherever that still is an op.
+
+    Follows from the declaration alone: a size below its minimum, not an integer, or refused by ``Op.check()`` (query
+    heads that no longer fill their groups) is left out, and so is one that changes neither arithmetic nor traffic.
+    """
+    found = []
+    for name, value in sizes_of(op).items():
+        if name in KEPT:
+            continue
+        for factor in FACTORS:
+            scaled = value * factor
+            if scaled != int(scaled) or scaled == value or scaled < op_fields(type(op))[name].minimum:
+                continue
+            changed = op.with_(**{name: int(scaled)})
+            if _is_sound(changed) and _work(changed) != _work(op):
+                found.append(Neighbour(changed, name, factor))
+    return found
+
+
+def _is_sound(op: Op) -> bool:
+    try:
+        op.check()
+    except RooflineError:
+        return False
+    return True
+
+
+def _work(op: Op) -> tuple[float, float]:
+    return op.flops, op.traffic_bytes
+
+
+def choose(
+    base: OpPrediction,
+    found: Sequence[Neighbour],
+    predict: Callable[[Op], OpPrediction],
+    affordable: Callable[[Sequence[OpPrediction]], bool],
+) -> list[Neighbour]:
+    """The neighbours to time: those that tell FLOPs from bytes best, on the same side of the ridge as the op.
+
+    Prefers the set whose log FLOPs and log bytes span the largest area (D-optimal); where they cannot be told apart,
+    the shapes that change the floor most evenly. ``affordable`` says whether a set fits time and memory.
+    """
+    known = [(neighbour, prediction) for neighbour in found if (prediction := _same_side(base, predict, neighbour))]
+    chosen: list[tuple[Neighbour, OpPrediction]] = []
+    while len(chosen) < MOST:
+        options = [entry for entry in known if entry not in chosen and _nearer_taken(entry[0], chosen, known)]
+        options = [entry for entry in options if affordable([p for _, p in (*chosen, entry)])]
+        if not options:
+            break
+        chosen.append(max(options, key=lambda entry: _area(base, [p for _, p in (*chosen, entry)])))
+    return [neighbour for neighbour, _ in chosen]
+
+
+def _same_side(base: OpPrediction, predict: Callable[[Op], OpPrediction], neighbour: Neighbour) -> OpPrediction | None:
+    prediction = predict(neighbour.op)
+    return prediction if prediction.bound == base.bound and not prediction.near_ridge else None
+
+
+def _nearer_taken(
+    neighbour: Neighbour,
+    chosen: Sequence[tuple[Neighbour, OpPrediction]],
+    known: Sequence[tuple[Neighbour, OpPrediction]],
+) -> bool:
+    """Four times a size comes only after twice, so that a kernel switch between them is seen."""
+    nearer = math.sqrt(neighbour.factor) if neighbour.factor in (4.0, 0.25) else None
+    if nearer is None:
+        return True
+    same = [entry for entry in known if entry[0].field == neighbour.field and entry[0].factor == nearer]
+    return not same or same[0] in chosen
+
+
+def _area(base: OpPrediction, others: Sequence[OpPrediction]) -> float:
+    """Determinant of the scatter of log FLOPs and log bytes, with a little of both variances for the collinear."""
+    points = [base, *others]
+    x = [_log(point.flops) for point in points]
+    y = [_log(point.bytes) for point in points]
+    mx, my = sum(x) / len(x), sum(y) / len(y)
+    xx = sum((v - mx) ** 2 for v in x)
+    yy = sum((v - my) ** 2 for v in y)
+    xy = sum((v - mx) * (w - my) for v, w in zip(x, y, strict=True))
+    return xx * yy - xy * xy + 1e-2 * (xx + yy)
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else 0.0
+
+
+# The fit -------------------------------------------------------------------------------------------------------------
+
+
+def read(
+    points: Sequence[Point], times: Sequence[Sequence[Cell]], launch_s: float, *, hot: Sequence[bool] = ()
+) -> Elasticity:
+    """The elasticities of ``points`` (the op first) from their ``times``, one list a point, one entry a round.
+
+    Empty entries are samples that were disturbed. Points in another cache class than the op (``hot``) are left out,
+    and so is everything beyond a step along one size in which time grew by more than the work or fell: another kernel
+    took over there.
+    """
+    table = [[_log_time(cell, launch_s) for cell in row] for row in times]
+    kept = [i for i in range(len(points)) if not hot or hot[i] == hot[0]]
+    effects = stats.polish(table)
+    kept = [i for i in kept if effects[i] is not None]
+    if not kept or kept[0] != 0:
+        return Elasticity(len(kept), note="no undisturbed time of the op itself")
+    kept, note = _before_switches(points, [effect or 0.0 for effect in effects], kept)
+    separated = _separate(points, table, kept)
+    if separated is not None:
+        return separated if note is None else _noted(separated, note)
+    return _single_slope(points, table, kept, note)
+
+
+def _log_time(cell: Cell, launch_s: float) -> Cell:
+    # a time below two launches leaves nothing to take the launch from: it is kept whole, and judged as overhead
+    return None if cell is None or cell <= 0 else math.log(cell - launch_s if cell > 2 * launch_s else cell)
+
+
+def _before_switches(
+    points: Sequence[Point], effects: Sequence[float], kept: Sequence[int]
+) -> tuple[list[int], str | None]:
+    """The points up to the first step of each size, in either direction, that one kernel's time cannot take."""
+    good, note = [0], None
+    for field, up in {(points[i].field, points[i].factor > 1) for i in kept if i}:
+        at = 0
+        for i in sorted(
+            (i for i in kept if i and points[i].field == field and (points[i].factor > 1) == up),
+            key=lambda i: abs(math.log(points[i].factor)),
+        ):
+            if not _plausible(points[at], points[i], effects[i] - effects[at]):
+                note = f"another kernel takes over at {field} x{points[i].factor:g}"
+                break
+            good.append(i)
+            at = i
+    return sorted(good), note
+
+
+def _plausible(a: Point, b: Point, grown: float) -> bool:
+    work = [math.log(y / x) for x, y in ((a.flops, b.flops), (a.bytes, b.bytes)) if x > 0 and y > 0]
+    slack = thresholds.STEP_SLACK * abs(math.log(b.factor / a.factor)) + math.log(1.1)
+    return min(0.0, *work) - slack <= grown <= max(0.0, *work) + slack
+
+
+def _separate(points: Sequence[Point], table: Sequence[Sequence[Cell]], kept: Sequence[int]) -> Elasticity | None:
+    """Both elasticities; None where they cannot be told apart, or where no power law passes near all points."""
+    if len(kept) < thresholds.MIN_POINTS or any(points[i].flops <= 0 or points[i].bytes <= 0 for i in kept):
+        return None
+    x, y = [math.log(points[i].flops) for i in kept], [math.log(points[i].bytes) for i in kept]
+    together = stats.correlation(x, y)
+    spread = min(max(x) - min(x), max(y) - min(y))
+    if abs(together) >= thresholds.MAX_CORRELATION or spread < math.log(thresholds.MIN_SPAN) - 1e-9:
+        return None
+
+    def fit(columns: Sequence[int]) -> Mapping[str, float] | None:
+        z = _effects(table, kept, columns)
+        plane = z and stats.plane(x, y, z)
+        if not z or not plane:
+            return None
+        a, b, c = plane
+        worst = max(abs(a * u + b * v + c - w) for u, v, w in zip(x, y, z, strict=True))
+        return {"a": a, "b": b, "residual": worst}
+
+    whole = fit(range(len(table[0])))
+    if whole is None or whole["residual"] > thresholds.MAX_RESIDUAL:
+        return None
+    drawn = stats.bootstrap(len(table[0]), fit)
+    return Elasticity(
+        points=len(kept),
+        correlation=together,
+        flops=_estimate(whole["a"], drawn["a"]),
+        bytes=_estimate(whole["b"], drawn["b"]),
+    )
+
+
+def _single_slope(
+    points: Sequence[Point], table: Sequence[Sequence[Cell]], kept: Sequence[int], note: str | None
+) -> Elasticity:
+    """The slope of time over the floor, over the points that move the floor."""
+    used = [0, *(i for i in kept if i and abs(math.log(points[i].floor_s / points[0].floor_s)) > math.log(1.4))]
+    if len(used) < 3:
+        return Elasticity(len(used), note=note or "too few shapes that change its floor could be timed")
+    x = [math.log(points[i].floor_s) for i in used]
+
+    def fit(columns: Sequence[int]) -> Mapping[str, float] | None:
+        z = _effects(table, used, columns)
+        value = stats.slope(x, z) if z else None
+        return None if value is None else {"slope": value}
+
+    whole = fit(range(len(table[0])))
+    if whole is None:
+        return Elasticity(len(used), note="too few undisturbed times")
+    flops = [_log(points[i].flops) for i in used]
+    return Elasticity(
+        points=len(used),
+        correlation=stats.correlation(flops, [math.log(points[i].bytes) for i in used]) if min(flops) > 0 else None,
+        slope=_estimate(whole["slope"], stats.bootstrap(len(table[0]), fit)["slope"]),
+        note=note,
+    )
+
+
+def _effects(table: Sequence[Sequence[Cell]], rows: Sequence[int], columns: Sequence[int]) -> list[float] | None:
+    effects = stats.polish([[table[row][column] for column in columns] for row in rows])
+    known = [effect for effect in effects if effect is not None]
+    return known if len(known) == len(effects) else None
+
+
+def _estimate(value: float, drawn: Sequence[float]) -> Estimate:
+    low, high = stats.percentile_interval(drawn)
+    return Estimate(value, min(low, value), max(high, value))
+
+
+def _noted(elasticity: Elasticity, note: str) -> Elasticity:
+    return Elasticity(
+        elasticity.points, elasticity.correlation, elasticity.flops, elasticity.bytes, elasticity.slope, note
+    )
