@@ -21,11 +21,11 @@ from roofline.ops import (
     Linear,
     LMHead,
     Node,
-    Op,
     Residual,
     RMSNorm,
     RotaryEmbedding,
     group,
+    node_of,
 )
 from roofline.ops.sizes import Size, minimum
 
@@ -180,15 +180,9 @@ def _attention(step: _Step, window: int | None) -> tuple[Node, ...]:
         *_qkv(step),
         *_qk_norms(step),
         *_rotary(step, cached),
-        *_kernels("attn", attention),
+        node_of("attn", attention),
         Node("o_proj", op=output),
     )
-
-
-def _kernels(name: str, op: Op) -> tuple[Node, ...]:
-    """The op as one node or as the kernels of its unfused form, side by side: they share the layer's KV cache."""
-    parts = op.parts()
-    return tuple(Node(f"{name}_{part}", op=child) for part, child in parts) if parts else (Node(name, op=op),)
 
 
 def _qkv(step: _Step) -> tuple[Node, ...]:
@@ -251,6 +245,6 @@ def _mlp(step: _Step) -> tuple[Node, ...]:
     )
     return (
         *(Node(name, op=step.linear(width, hidden, bias=bias)) for name, width in widths.items()),
-        *_kernels("act_fn", act),
+        node_of("act_fn", act),
         Node("down_proj", op=step.linear(hidden, inner, bias=bias)),
     )

@@ -14,7 +14,8 @@ class Node:
     """A named group of children, or one op, run ``repeat`` times one after the other.
 
     ``shared``: every repetition uses the same weights and state (denoising steps, guidance passes); otherwise each
-    has its own (layers).
+    has its own (layers). ``kernels``: the children are the kernels of one unfused op, so that storage which they name
+    (a KV cache) is shared with the neighbours of that op.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Node:
     op: Op | None = None
     repeat: Size = 1
     shared: bool = False
+    kernels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def node_of(name: str, op: Op, repeat: Size = 1) -> Node:
     parts = op.parts()
     if not parts:
         return Node(name, op=op, repeat=repeat)
-    return Node(name, tuple(node_of(part, child) for part, child in parts), repeat=repeat)
+    return Node(name, tuple(node_of(part, child) for part, child in parts), repeat=repeat, kernels=True)
 
 
 def group(name: str, *children: Node, repeat: Size = 1, shared: bool = False) -> Node:
@@ -142,7 +144,7 @@ def _fold(node: Node, measure: Callable[[Tensor], Size]) -> tuple[dict[Role, Siz
         for key, (role, value) in child_named.items():
             _name(named, key, role, value)
     once = isinstance(node.repeat, int) and node.repeat == 1
-    if node.children or not once:
+    if not once or (node.children and not node.kernels):
         named = _settle(own, named)
     times = 1 if node.shared else node.repeat
     return {role: value * times for role, value in own.items()}, named

@@ -240,7 +240,7 @@ def test_the_kernels_of_a_layer():
         "lm_head",
     ]
     apart = [leaf.name for leaf in leaves(decoder_step(model("qwen3-8b"), "decode", fusion="none"))]
-    assert {"layers/self_attn/kv_append", "layers/self_attn/attn_softmax", "layers/mlp/act_fn_product"} <= set(apart)
+    assert {"layers/self_attn/kv_append", "layers/self_attn/attn/softmax", "layers/mlp/act_fn/product"} <= set(apart)
     assert len(apart) == 23
 
 

@@ -47,6 +47,16 @@ def test_the_compulsory_traffic_of_a_cache_is_one_pass_over_it():
     assert compulsory_bytes(tree) == resident_bytes(tree)["kv_cache"] + outside + written
 
 
+def test_the_kernels_of_naive_attention_share_the_cache_of_their_layer():
+    def cache(implementation):
+        sizes = {"batch": 3, "kv_heads": 2, "head_dim": 4, "queries": 1, "cached": 6}
+        attention = Attention(heads=2, implementation=implementation, **sizes)
+        layer = group("layer", node_of("append", KVAppend(**sizes)), node_of("attention", attention), repeat=5)
+        return resident_bytes(group("step", layer))["kv_cache"]
+
+    assert cache("naive") == cache("fused") == 5 * 2 * 3 * 2 * 7 * 4 * 2
+
+
 def test_tied_weights_are_resident_once_and_counted_once():
     sizes = {"hidden_size": 4, "vocab_size": 10}
 
