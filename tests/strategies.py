@@ -16,7 +16,7 @@ _FEW = {"batch", "images", "heads", "kv_heads"}
 
 @st.composite
 def ops(draw, op_type: type[Op], *, most: int = 40, dtypes: tuple[str, ...] | None = None, **fixed) -> Op:
-    """A valid op of ``op_type``: sizes up to ``most``, storage dtypes among ``dtypes`` (None: all), ``fixed`` as given."""
+    """A valid op of ``op_type``: sizes up to ``most``, storage dtypes among ``dtypes`` (None: all), ``fixed`` kept."""
     infos = op_fields(op_type)
     values = {
         name: fixed[name] if name in fixed else draw(_field(name, info, most, dtypes)) for name, info in infos.items()

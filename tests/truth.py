@@ -13,9 +13,7 @@ from roofline.kernels import Kernel, Packed, make_inputs
 from roofline.ops import Op
 
 
-def mask(
-    queries: int, cached: int, kind: str = "causal", window: int | None = None, sinks: int = 0
-) -> numpy.ndarray:
+def mask(queries: int, cached: int, kind: str = "causal", window: int | None = None, sinks: int = 0) -> numpy.ndarray:
     """(queries, keys) booleans, written as the definition of each mask reads, one entry at a time."""
     keys = cached + queries
     rows = numpy.arange(cached, keys)[:, None]
@@ -140,9 +138,8 @@ def _is_ignored(func, name: str, kwargs) -> bool:
 
 def _rows_read(func, name: str, tensor: torch.Tensor, values) -> torch.Tensor:
     """Of the table of a gather, the rows that are asked for."""
-    if func._schema.name == "aten::index_select" and name == "self":
-        rows = values["index"].unique()
-        first = tensor[: rows.numel()]
-        return first  # as many rows as are distinct: which ones they are does not change the count
-    return tensor
-
+    index = {"aten::index_select": "index", "aten::index": "indices"}.get(func._schema.name)
+    if index is None or name != "self":
+        return tensor
+    (rows,) = _tensors(values[index])
+    return tensor[: rows.unique().numel()]  # as many as are distinct: which ones does not change the count

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
+from roofline.dtypes import DTYPES
 from roofline.kernels.base import Operand
 from roofline.kernels.reference import exact
 from roofline.ops.attention import Attention
@@ -20,14 +21,13 @@ _ROUNDING = {
     "fp8": 2.0**-4,
     "fp8-row": 2.0**-4,
     "mxfp8": 2.0**-4,
-    "int8": 2.0**-5,
-    "int4-g128": 0.35,
-    "int4-g128-zp": 0.35,
-    "nvfp4": 0.35,
-    "mxfp4": 0.35,
+    "int8": 0.5 / 127,
+    "int4-g128": 0.5 / 7,
+    "int4-g128-zp": 0.5 / 7,
+    "nvfp4": 0.5 / 3,
+    "mxfp4": 0.5 / 3,
 }
-"""Largest error of rounding to a format, relative to the larger of the value and the root mean square of normal data
-(half a step of the largest value of a block for the integer formats)."""
+"""Largest error of rounding to a format: relative to the value, for integers and 4 bits to the largest of its block."""
 
 _RESULT = 2
 """Roundings to the format of the result: one, and one more where it is accumulated there."""
@@ -43,13 +43,13 @@ _SUMS = 256
 
 
 def tolerance(op: Op, tensor: Tensor) -> float:
-    """Allowed error of an output, relative to the larger of its value and the root mean square of the output.
+    """Allowed error of an element of an output, relative to its magnitude as ``_magnitude`` has it.
 
     What is read is exact in the reference too, so only what is computed in and what is written counts.
     """
     stored = {other.dtype for other in op.tensors() if other.role != "index"}
     engines = {engine.dtype for engine in op.arithmetic() if engine.unit == "tensor"}
-    sums = _ROUNDING["fp64" if stored == {"fp64"} else "fp32"]
+    sums = _ROUNDING["fp64" if stored | engines == {"fp64"} else "fp32"]
     narrow = [name for name in ("tf32", "fp16", "bf16") if name in stored | engines]
     if (stored | engines) - {"fp64", "fp32", "tf32", "fp16", "bf16"}:
         narrow.append("bf16")  # formats of 8 bits and fewer are computed on through bf16
@@ -66,24 +66,32 @@ def mismatch(op: Op, expected: Mapping[str, torch.Tensor], actual: Mapping[str, 
             continue
         if tensor.name not in actual:
             return f"{tensor.name} is missing"
-        wrong = _difference(expected[tensor.name], actual[tensor.name], tolerance(op, tensor))
+        wrong = _difference(tensor, expected[tensor.name], actual[tensor.name], tolerance(op, tensor))
         if wrong is not None:
             return f"{tensor.name} {wrong}"
     return None
 
 
-def _difference(expected: torch.Tensor, operand: Operand, allowed: float) -> str | None:
+def _difference(tensor: Tensor, expected: torch.Tensor, operand: Operand, allowed: float) -> str | None:
     if tuple(operand.shape) != tuple(expected.shape):
         return f"has shape {tuple(operand.shape)}, not {tuple(expected.shape)}"
     actual = exact(operand).to(expected.device)
-    unset = expected.isnan()
-    if bool((actual.isnan() != unset).any()):
+    if bool((actual.isnan() != expected.isnan()).any()):
         return "has NaN where it should have numbers, or numbers where it should be untouched"
-    scale = expected[~unset].square().mean().sqrt() if bool((~unset).any()) else torch.zeros((), dtype=torch.float64)
-    error = ((actual - expected).abs() / expected.abs().clamp(min=scale.item())).nan_to_num(0.0)
+    error = ((actual - expected).abs() / _magnitude(tensor, expected)).nan_to_num(0.0)
     worst = int(error.argmax())
     if float(error.flatten()[worst]) <= allowed:
         return None
     where = [int(i) for i in torch.unravel_index(torch.tensor(worst), tuple(error.shape))]
     got, want = float(actual.flatten()[worst]), float(expected.flatten()[worst])
     return f"is {got:.6g} at {where} where the reference is {want:.6g} (allowed relative error {allowed:.2g})"
+
+
+def _magnitude(tensor: Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """What an error is relative to: the largest of the row for block-scaled integers and 4 bits, whose steps are equal
+    or nearly so; else the value, and no less than the root mean square of the output, as sums cancel.
+    """
+    size = expected.abs()
+    if DTYPES[tensor.dtype].block_bits and DTYPES[tensor.dtype].torch_name != "float8_e4m3fn":
+        return size.nan_to_num(0.0).amax(-1, keepdim=True).expand_as(size)
+    return size.clamp(min=float(expected.square().nanmean().sqrt().nan_to_num(0.0)))

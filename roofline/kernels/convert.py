@@ -22,7 +22,7 @@ def converted(kind: str, *bases: Kernel) -> Kernel:
         wide, base = _choose(op, operands, bases)
 
         def call() -> Outputs:
-            plain = _converted(op, operands, _target(op))
+            plain = _converted(op, wide, operands)
             return _stored(op, operands, plain, base.run(wide, plain))
 
         return call
@@ -44,7 +44,7 @@ def converted(kind: str, *bases: Kernel) -> Kernel:
 
 def _choose(op: Op, operands: Operands, bases: tuple[Kernel, ...]) -> tuple[Op, Kernel]:
     wide = _widened(op)
-    plain = _converted(op, operands, _target(op))
+    plain = _converted(op, wide, operands)
     device = next(iter(operands.values())).device
     reason = "there is nothing to run after converting"
     for base in bases:
@@ -70,9 +70,9 @@ def _target(op: Op) -> str:
 
 
 def _widened(op: Op) -> Op:
-    """The same op with everything stored in the target dtype."""
+    """The same op with everything stored in the target dtype; one that appends, with a cache of new positions only."""
     target = _target(op)
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = {"cached": 0} if any(_is_append(tensor) for tensor in op.tensors()) else {}
     for name, info in op_fields(type(op)).items():
         if info.kind == "storage":
             changes[name] = target
@@ -81,15 +81,35 @@ def _widened(op: Op) -> Op:
     return op.with_(**changes)
 
 
-def _converted(op: Op, operands: Operands, target: str) -> dict[str, Operand]:
-    return {tensor.name: _convert(tensor, operands[tensor.name], FLOATS[target]) for tensor in op.tensors()}
+def _is_append(tensor: Tensor) -> bool:
+    return tensor.access == "write" and tensor.touched is not None
+
+
+def written_part(tensor: Tensor, operand: Operand) -> Operand:
+    """A view of what an op writes: of a cache that it appends to, the last positions."""
+    if not _is_append(tensor) or tensor.touched is None:
+        return operand
+    count = int(tensor.touched[-2])
+    if isinstance(operand, Packed):
+        return operand.last_positions(count)
+    return operand[..., operand.shape[-2] - count :, :]
+
+
+def _converted(op: Op, wide: Op, operands: Operands) -> dict[str, Operand]:
+    """The operands of ``wide``; those that are stored as it wants them are handed on."""
+    pairs = zip(op.tensors(), wide.tensors(), strict=True)
+    return {
+        tensor.name: written_part(tensor, operands[tensor.name])
+        if tensor.dtype == widened.dtype
+        else _convert(tensor, operands[tensor.name], FLOATS[widened.dtype])
+        for tensor, widened in pairs
+    }
 
 
 def _convert(tensor: Tensor, operand: Operand, dtype: torch.dtype) -> Operand:
-    if tensor.role == "index" or (isinstance(operand, torch.Tensor) and operand.dtype == dtype):
-        return operand
     if tensor.access == "write":
-        return torch.empty(tuple(operand.shape), dtype=dtype, device=operand.device)
+        shape = tuple(written_part(tensor, operand).shape)
+        return torch.empty(shape, dtype=dtype, device=operand.device)
     return operand.dequantize(dtype) if isinstance(operand, Packed) else operand.to(dtype)
 
 
@@ -97,10 +117,10 @@ def _stored(op: Op, operands: Operands, plain: Operands, outputs: Outputs) -> Ou
     """Convert what was computed into the declared outputs; what is already of their dtype is handed on."""
     fresh = dict(outputs or {})
     for tensor in op.tensors():
-        value = fresh.get(tensor.name, plain[tensor.name])
-        if tensor.writes and plain[tensor.name] is not operands[tensor.name]:
-            store(operands[tensor.name], value)
-            fresh.pop(tensor.name, None)
+        target, held = written_part(tensor, operands[tensor.name]), plain[tensor.name]
+        if not tensor.writes or held.dtype == target.dtype:
+            continue
+        store(target, fresh.pop(tensor.name, held))
     return fresh or None
 
 

@@ -17,7 +17,8 @@ import torch
 from torch.nn.functional import gelu, silu
 
 from roofline.kernels.base import EPSILON, FLOATS, Call, Kernel, Operands, float_dtypes, tensor_of
-from roofline.ops.base import Op, Tensor
+from roofline.kernels.convert import written_part
+from roofline.ops.base import Op
 from roofline.ops.elementwise import GatedActivation, ScaleShift
 from roofline.ops.kv_cache import RotaryEmbedding
 from roofline.ops.norm import LayerNorm, RMSNorm
@@ -39,7 +40,7 @@ def compiled_kernel(kind: str, factory: Factory, covers: Callable[[Any], str | N
 
     def bind(op: Op, operands: Operands) -> Call:
         function = _compile(factory, op)
-        arguments = [_written_part(tensor, tensor_of(operands[tensor.name])) for tensor in op.tensors()]
+        arguments = [tensor_of(written_part(tensor, operands[tensor.name])) for tensor in op.tensors()]
         return lambda: function(*arguments)
 
     def refuses(op: Op, device: torch.device) -> str | None:
@@ -76,13 +77,6 @@ def _compile(factory: Factory, op: Op) -> Callable[..., Any]:
     own = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     compiled: Callable[..., Any] = torch.compile(own, fullgraph=True, dynamic=False)
     return compiled
-
-
-def _written_part(tensor: Tensor, operand: torch.Tensor) -> torch.Tensor:
-    """Of a cache that is appended to, the last positions."""
-    if tensor.access != "write" or tensor.touched is None:
-        return operand
-    return operand[..., operand.shape[-2] - tensor.touched[-2] :, :]
 
 
 def _wide(x: torch.Tensor) -> torch.Tensor:

@@ -39,7 +39,7 @@ def as_arrays(op):
 
 
 def numbers(op) -> dict:
-    return {name: value for name, value in quantities(op)}
+    return dict(quantities(op))
 
 
 @EACH_OP

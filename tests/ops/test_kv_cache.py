@@ -59,9 +59,10 @@ def test_rope_fused_with_the_append_writes_keys_once():
         "k_cache": TOKEN,
         "v_cache": TOKEN,
     }
-    apart = RotaryEmbedding(**LLAMA, queries=1).traffic_bytes + KVAppend(
-        kv_heads=8, head_dim=128, queries=1, cached=4095
-    ).traffic_bytes
+    apart = (
+        RotaryEmbedding(**LLAMA, queries=1).traffic_bytes
+        + KVAppend(kv_heads=8, head_dim=128, queries=1, cached=4095).traffic_bytes
+    )
     assert apart - op.traffic_bytes == 2 * TOKEN  # the rotated keys, written and read once more
 
 
