@@ -13,18 +13,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from roofline.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from roofline.analysis import Prediction
-    from roofline.api import analyze, validate
+    from roofline.api import analyze, load_hardware, load_workload, validate
     from roofline.errors import RooflineError
     from roofline.hardware import Hardware
-    from roofline.hardware import load as load_hardware
     from roofline.ops import Attention, Linear, Node, Op, Tensor
     from roofline.results.run import RunRecord
     from roofline.workload import Workload
-    from roofline.workload import load as load_workload
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Attention",
@@ -55,8 +53,8 @@ _HOMES = {
     "Tensor": "roofline.ops:Tensor",
     "Workload": "roofline.workload:Workload",
     "analyze": "roofline.api:analyze",
-    "load_hardware": "roofline.hardware:load",
-    "load_workload": "roofline.workload:load",
+    "load_hardware": "roofline.api:load_hardware",
+    "load_workload": "roofline.api:load_workload",
     "validate": "roofline.api:validate",
 }
 

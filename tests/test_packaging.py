@@ -36,7 +36,8 @@ def test_the_version_is_written_once_in_effect():
 
 def test_every_direct_dependency_is_pinned():
     pins = set(re.findall(r"^([A-Za-z0-9._-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
-    wanted = [*project()["dependencies"], *sum(project()["optional-dependencies"].values(), [])]
+    extras = project()["optional-dependencies"].values()
+    wanted = [*project()["dependencies"], *(text for extra in extras for text in extra)]
     names = {re.match(r"[A-Za-z0-9._-]+", text).group().lower().replace("_", "-") for text in wanted} - {"roofline"}
     assert names <= {pin.lower().replace("_", "-") for pin in pins}
 
@@ -45,8 +46,10 @@ def test_the_readme_leads_with_the_two_commands():
     blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     commands = blocks[0].strip().splitlines()
     assert commands == [
-        "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[measure]' "
-        "&& .venv/bin/roofline analyze decode && .venv/bin/roofline validate decode",
+        (
+            "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[measure]' "
+            "&& .venv/bin/roofline analyze decode && .venv/bin/roofline validate decode"
+        ),
         "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e '.[dev]' && .venv/bin/pytest",
     ]
     assert commands[1].replace("pip install", "pip install -q") in (ROOT / ".ci/run").read_text()
@@ -66,7 +69,9 @@ def test_a_wheel_in_an_empty_environment_finds_its_catalogue(tmp_path):
     subprocess.run([sys.executable, "-m", "zipfile", "-e", str(wheel), site], check=True)
     # the dependencies come from this environment; its own .pth files, and so the checkout, do not
     environment = {"PYTHONPATH": sysconfig.get_paths()["purelib"], "PATH": os.defpath}
-    show = "import roofline, sys; from roofline.cli.main import run; print(roofline.__file__); sys.exit(run(sys.argv[1:]))"
+    show = (
+        "import roofline, sys; from roofline.cli.main import run; print(roofline.__file__); sys.exit(run(sys.argv[1:]))"
+    )
     for arguments in (["analyze", "decode.yaml"], ["hardware", "show", "h100"], ["workload", "list"]):
         done = subprocess.run(
             [python, "-c", show, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import typer
 
-from roofline import __version__
 from roofline.cli import analyze, explain, hardware, schema, validate, workload
 from roofline.errors import RooflineError
+from roofline.version import __version__
 
 EXIT_BAD_INPUT = 2
 EXIT_CRASH = 70

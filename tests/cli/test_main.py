@@ -28,9 +28,9 @@ def child(code, **options):
 )
 def test_commands_that_need_no_heavy_library_load_none(arguments):
     code = (
-        "import sys; from roofline.cli.main import run; code = run(sys.argv[1:] or %r); "
-        "print(sorted(set(sys.modules) & %r), file=sys.stderr); sys.exit(code)"
-    ) % (arguments, HEAVY)
+        f"import sys; from roofline.cli.main import run; code = run({arguments!r}); "
+        f"print(sorted(set(sys.modules) & {HEAVY!r}), file=sys.stderr); sys.exit(code)"
+    )
     done = child(code)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "[]"

@@ -27,7 +27,7 @@ def test_writes_a_new_file(tmp_path):
     files.write(target, "text")
     assert target.read_text() == "text"
     assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~files._umask()
-    assert os.listdir(tmp_path) == ["out.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 
 
 def test_replaces_what_roofline_wrote_and_nothing_else(tmp_path):
@@ -66,7 +66,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch, co
     with pytest.raises(RooflineError, match=os.strerror(code)):
         files.write(target, "new")
     assert target.read_text() == "roofline/analysis/1 old"
-    assert os.listdir(tmp_path) == ["out.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 
 
 def test_interrupting_a_write_leaves_no_litter(tmp_path, monkeypatch):
@@ -76,7 +76,7 @@ def test_interrupting_a_write_leaves_no_litter(tmp_path, monkeypatch):
     monkeypatch.setattr(files.os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         files.write(tmp_path / "out.json", "new")
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("place", ["missing/out.json", "."])
