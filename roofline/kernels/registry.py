@@ -158,14 +158,14 @@ def _tried(kernel: Kernel, op: Op, device: torch.device) -> str | None:
     expected = reference(op, operands)
     try:
         returned = kernel.run(op, operands)
-    except NotRunnable as error:
+    except (NotRunnable, RooflineError) as error:
         return str(error)
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError) as error:
-        return f"torch refuses: {_first_line(error)}"
+    except Exception as error:  # torch's refusals have no common type, and a user's kernel may raise anything
+        return f"raises {type(error).__name__}: {_first_line(error)}"
     wrong = mismatch(op, expected, named_outputs(op, operands, returned))
     return wrong and f"computes something else on this device: {wrong}"
 
 
 def _first_line(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0].partition(". ")[0]
+    lines = str(error).strip().splitlines()
+    return lines[0].partition(". ")[0] if lines else "without a message"

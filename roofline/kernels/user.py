@@ -11,8 +11,10 @@ from typing import Any
 
 import torch
 
+from roofline.dtypes import DTYPES
 from roofline.errors import RooflineError, nearest
 from roofline.kernels.base import Call, Kernel, NotRunnable, Operands, Outputs
+from roofline.kernels.packed import Packed
 from roofline.ops.base import Op, Tensor
 
 
@@ -85,24 +87,30 @@ def _refuses(function: Callable[..., Any], dotted: str, op: Op) -> str | None:
 
 
 def _named(returned: Any, tensors: tuple[Tensor, ...], dotted: str) -> Outputs:
-    """The returned outputs by name."""
+    """The returned outputs by name; raises ``RooflineError`` where one is missing or is not what the op declares."""
     names = [tensor.name for tensor in tensors]
     if isinstance(returned, Mapping):
         outputs = dict(returned)
-    elif isinstance(returned, torch.Tensor):
-        outputs = dict(zip(names, (returned,), strict=False))
     else:
-        outputs = dict(zip(names, returned or (), strict=False))
-    missing = [name for name in names if name not in outputs]
-    if missing:
-        raise _bad(f"{dotted} returned no {' and no '.join(missing)}: it must return {', '.join(names)}")
+        several = returned if isinstance(returned, (tuple, list)) else (returned,)
+        outputs = dict(zip(names, several, strict=False))
     for tensor in tensors:
-        value = outputs[tensor.name]
-        if not isinstance(value, torch.Tensor):
-            raise _bad(f"{dotted} returned a {type(value).__name__} as {tensor.name}, not a tensor")
-        if tuple(value.shape) != tensor.shape:
-            raise _bad(f"{dotted} returned {tensor.name} of shape {tuple(value.shape)}, not {tensor.shape}")
+        wrong = _wrong(tensor, outputs.get(tensor.name))
+        if wrong is not None:
+            raise _bad(f"{dotted} must return {', '.join(names)}: {tensor.name} {wrong}")
     return outputs
+
+
+def _wrong(tensor: Tensor, value: Any) -> str | None:
+    if value is None:
+        return "is missing"
+    if not isinstance(value, (torch.Tensor, Packed)):
+        return f"is a {type(value).__name__}, not a tensor"
+    if tuple(value.shape) != tuple(tensor.shape):
+        return f"has shape {tuple(value.shape)}, not {tuple(tensor.shape)}"
+    if value.dtype not in (tensor.dtype, getattr(torch, str(DTYPES[tensor.dtype].torch_name), None)):
+        return f"is {value.dtype}, not {tensor.dtype}"
+    return None
 
 
 def _bad(message: str, suggestions: tuple[str, ...] = ()) -> RooflineError:
