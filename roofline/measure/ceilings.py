@@ -9,6 +9,7 @@ an op *above roof*.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,9 +97,11 @@ class Calibration:
 
     def read(self, name: str) -> Reading:
         """One reading of a ceiling."""
-        rates = [_rates(probe, sampler) for probe, sampler in self._samplers[name]]
-        value, low, kernel = max(rates)
-        reading = Reading(value, low, kernel)
+        looks = [_look(probe, sampler) for probe, sampler in self._samplers[name] if not probe.serial]
+        if all(look.disturbed for look in looks):
+            looks += [_look(probe, sampler) for probe, sampler in self._samplers[name] if probe.serial]
+        best = max(looks, key=lambda look: look.fastest)
+        reading = Reading(best.fastest, best.median, best.kernel)
         self.readings.setdefault(name, []).append(reading)
         self.measured[name] = datetime.now(UTC).date().isoformat()
         return reading
@@ -132,10 +135,14 @@ class Calibration:
             # a product in full fp32 runs on the FMA lanes: the longest chain of FMAs that torch has
             rates[str(VECTOR)] = max(rates[str(VECTOR)], rates[_FP32], key=lambda rate: rate.value)
         raised = {name: Rate(rate.value, rate.low, max(rate.high, self.fastest(name))) for name, rate in rates.items()}
-        launch = raised.pop(probes.LAUNCH, None)
-        return MeasuredCeilings(
-            self.device.name, raised, None if launch is None else 1 / launch.value, dict(self.missing)
-        )
+        raised.pop(probes.LAUNCH, None)
+        return MeasuredCeilings(self.device.name, raised, self.launch_s, dict(self.missing))
+
+    @property
+    def launch_s(self) -> float | None:
+        """Seconds that the smallest kernel takes."""
+        seen = [reading.value for reading in self.readings.get(probes.LAUNCH, ()) if reading.value > 0]
+        return 1 / statistics.median(seen) if seen else None
 
     def fastest(self, name: str) -> float:
         """The fastest sample ever seen of a ceiling on this device."""
@@ -164,8 +171,9 @@ class Calibration:
     def forget_slow_kernels(self) -> None:
         """Keep the fastest kernels of each ceiling; what the others held is freed."""
         for name, entries in self._samplers.items():
-            ranked = sorted(entries, key=lambda entry: min(s.seconds for s in entry[1].samples) / entry[0].work)
-            self._samplers[name] = ranked[: thresholds.TOUCHED_KERNELS]
+            ranked = sorted(entries, key=_best_time)
+            parallel = [entry for entry in ranked if not entry[0].serial][: thresholds.TOUCHED_KERNELS]
+            self._samplers[name] = parallel + [entry for entry in ranked if entry[0].serial]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -173,14 +181,34 @@ class Calibration:
         return tuple(self._samplers)
 
 
-def _rates(probe: probes.Probe, sampler: Sampler) -> tuple[float, float, str]:
-    """Rates of the fastest and of the median sample of a fresh look at a probe."""
-    start, fresh = sampler.device.now(), [sampler.take().seconds]
+def _best_time(entry: tuple[probes.Probe, Sampler]) -> float:
+    probe, sampler = entry
+    return min((sample.seconds for sample in sampler.samples), default=math.inf) / probe.work
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Rates of the fastest and the median sample of one kernel; ``disturbed``: not one sample was left alone."""
+
+    fastest: float
+    median: float
+    kernel: str
+    disturbed: bool
+
+
+def _look(probe: probes.Probe, sampler: Sampler) -> _Look:
+    start, fresh = sampler.device.now(), [sampler.take()]
     while len(fresh) < thresholds.READING_SAMPLES or (
         sampler.device.now() - start < thresholds.READING_S and len(fresh) < thresholds.MAX_READING_SAMPLES
     ):
-        fresh.append(sampler.take().seconds)
-    return _rate(probe, min(fresh)), _rate(probe, statistics.median(fresh)), probe.kernel
+        fresh.append(sampler.take())
+    seconds = [sample.seconds for sample in fresh]
+    return _Look(
+        fastest=_rate(probe, min(seconds)),
+        median=_rate(probe, statistics.median(seconds)),
+        kernel=probe.kernel,
+        disturbed=all(sample.disturbed for sample in fresh),
+    )
 
 
 def _rate(probe: probes.Probe, seconds: float) -> float:
@@ -251,7 +279,7 @@ def _believed_cache(calibration: Calibration) -> int:
     for size in reversed(device.caches[1:]):
         sampler = Sampler([(probe := probes.cache_probe(device, size // 4)).call], device)
         sampler.warm_up()
-        if _rates(probe, sampler)[0] >= thresholds.CACHE_GAIN * memory:
+        if _look(probe, sampler).fastest >= thresholds.CACHE_GAIN * memory:
             return size
     return device.caches[-2] if len(device.caches) > 1 else device.caches[-1]
 

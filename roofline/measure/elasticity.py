@@ -8,14 +8,16 @@ slope of time over the floor is all that can be had.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from roofline.analysis import OpPrediction
 from roofline.errors import RooflineError
 from roofline.measure import stats, thresholds
 from roofline.measure.stats import Cell
+from roofline.measure.timer import Sample
 from roofline.ops.base import Op, op_fields, sizes_of
 from roofline.results.run import Elasticity, Estimate
 
@@ -25,8 +27,11 @@ FACTORS: Final = (2.0, 4.0, 0.5, 0.25)
 KEPT: Final = frozenset({"head_dim", "head_dim_v", "window", "sinks"})
 """Sizes that choose a kernel or a mask rather than an amount of work: they stay as they are."""
 
-MOST: Final = 5
+MOST: Final = 6
 """Neighbours that an op is timed at."""
+
+MOVES: Final = math.log(1.4)
+"""Change of the floor from which a point says something about time over size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +99,8 @@ def choose(
 ) -> list[Neighbour]:
     """The neighbours to time: those that tell FLOPs from bytes best, on the same side of the ridge as the op.
 
-    Prefers the set whose log FLOPs and log bytes span the largest area (D-optimal); where they cannot be told apart,
-    the shapes that change the floor most evenly. ``affordable`` says whether a set fits time and memory.
+    Taken one by one, each time the one that adds most (``_merit``). ``affordable`` says whether a set fits time and
+    memory.
     """
     known = [(neighbour, prediction) for neighbour in found if (prediction := _same_side(base, predict, neighbour))]
     chosen: list[tuple[Neighbour, OpPrediction]] = []
@@ -104,7 +109,7 @@ def choose(
         options = [entry for entry in options if affordable([p for _, p in (*chosen, entry)])]
         if not options:
             break
-        chosen.append(max(options, key=lambda entry: _area(base, [p for _, p in (*chosen, entry)])))
+        chosen.append(max(options, key=lambda entry: _merit(base, [p for _, p in (*chosen, entry)])))
     return [neighbour for neighbour, _ in chosen]
 
 
@@ -126,16 +131,16 @@ def _nearer_taken(
     return not same or same[0] in chosen
 
 
-def _area(base: OpPrediction, others: Sequence[OpPrediction]) -> float:
-    """Determinant of the scatter of log FLOPs and log bytes, with a little of both variances for the collinear."""
+def _merit(base: OpPrediction, others: Sequence[OpPrediction]) -> float:
+    """How well shapes tell FLOPs from bytes: the area that their logs span, less where the two move together.
+
+    A little of both variances keeps the choice sensible where they always move together.
+    """
     points = [base, *others]
-    x = [_log(point.flops) for point in points]
-    y = [_log(point.bytes) for point in points]
-    mx, my = sum(x) / len(x), sum(y) / len(y)
-    xx = sum((v - mx) ** 2 for v in x)
-    yy = sum((v - my) ** 2 for v in y)
-    xy = sum((v - mx) * (w - my) for v, w in zip(x, y, strict=True))
-    return xx * yy - xy * xy + 1e-2 * (xx + yy)
+    x, y = [_log(point.flops) for point in points], [_log(point.bytes) for point in points]
+    spread = statistics.pvariance(x) + statistics.pvariance(y)
+    apart = 1 - stats.correlation(x, y) ** 2
+    return statistics.pvariance(x) * statistics.pvariance(y) * apart**2 + 1e-3 * spread
 
 
 def _log(value: float) -> float:
@@ -146,30 +151,33 @@ def _log(value: float) -> float:
 
 
 def read(
-    points: Sequence[Point], times: Sequence[Sequence[Cell]], launch_s: float, *, hot: Sequence[bool] = ()
+    points: Sequence[Point], times: Sequence[Sequence[Sample]], launch_s: float, *, hot: Sequence[bool] = ()
 ) -> Elasticity:
     """The elasticities of ``points`` (the op first) from their ``times``, one list a point, one entry a round.
 
-    Empty entries are samples that were disturbed. Points in another cache class than the op (``hot``) are left out,
-    and so is everything beyond a step along one size in which time grew by more than the work or fell: another kernel
-    took over there.
+    Samples that were disturbed are left out, unless a point has too few others. Points in another cache class than
+    the op (``hot``) are left out, and so is everything beyond a step along one size in which time grew by more than
+    the work or fell: another kernel took over there.
     """
-    table = [[_log_time(cell, launch_s) for cell in row] for row in times]
+    table = [_log_times(row, launch_s) for row in times]
     kept = [i for i in range(len(points)) if not hot or hot[i] == hot[0]]
     effects = stats.polish(table)
     kept = [i for i in kept if effects[i] is not None]
     if not kept or kept[0] != 0:
-        return Elasticity(len(kept), note="no undisturbed time of the op itself")
+        return Elasticity(len(kept), note="the op itself took no time")
     kept, note = _before_switches(points, [effect or 0.0 for effect in effects], kept)
-    separated = _separate(points, table, kept)
-    if separated is not None:
-        return separated if note is None else _noted(separated, note)
-    return _single_slope(points, table, kept, note)
+    return replace(_separate(points, table, kept) or Elasticity(len(kept)), **_slope(points, table, kept, note))
 
 
-def _log_time(cell: Cell, launch_s: float) -> Cell:
+def _log_times(row: Sequence[Sample], launch_s: float) -> list[Cell]:
+    quiet = sum(not sample.disturbed for sample in row)
+    usable = quiet >= thresholds.QUIET_SAMPLES
+    return [None if sample.disturbed and usable else _log_time(sample.seconds, launch_s) for sample in row]
+
+
+def _log_time(seconds: float, launch_s: float) -> Cell:
     # a time below two launches leaves nothing to take the launch from: it is kept whole, and judged as overhead
-    return None if cell is None or cell <= 0 else math.log(cell - launch_s if cell > 2 * launch_s else cell)
+    return math.log(seconds - launch_s if seconds > 2 * launch_s else seconds) if seconds > 0 else None
 
 
 def _before_switches(
@@ -228,13 +236,13 @@ def _separate(points: Sequence[Point], table: Sequence[Sequence[Cell]], kept: Se
     )
 
 
-def _single_slope(
+def _slope(
     points: Sequence[Point], table: Sequence[Sequence[Cell]], kept: Sequence[int], note: str | None
-) -> Elasticity:
-    """The slope of time over the floor, over the points that move the floor."""
-    used = [0, *(i for i in kept if i and abs(math.log(points[i].floor_s / points[0].floor_s)) > math.log(1.4))]
+) -> dict[str, Any]:
+    """The slope of time over the floor, over the points that move the floor, or why there is none."""
+    used = [0, *(i for i in kept if i and abs(math.log(points[i].floor_s / points[0].floor_s)) > MOVES)]
     if len(used) < 3:
-        return Elasticity(len(used), note=note or "too few shapes that change its floor could be timed")
+        return {"note": note or "too few shapes that change its floor could be timed"}
     x = [math.log(points[i].floor_s) for i in used]
 
     def fit(columns: Sequence[int]) -> Mapping[str, float] | None:
@@ -244,14 +252,8 @@ def _single_slope(
 
     whole = fit(range(len(table[0])))
     if whole is None:
-        return Elasticity(len(used), note="too few undisturbed times")
-    flops = [_log(points[i].flops) for i in used]
-    return Elasticity(
-        points=len(used),
-        correlation=stats.correlation(flops, [math.log(points[i].bytes) for i in used]) if min(flops) > 0 else None,
-        slope=_estimate(whole["slope"], stats.bootstrap(len(table[0]), fit)["slope"]),
-        note=note,
-    )
+        return {"note": note or "too few times"}
+    return {"slope": _estimate(whole["slope"], stats.bootstrap(len(table[0]), fit)["slope"]), "note": note}
 
 
 def _effects(table: Sequence[Sequence[Cell]], rows: Sequence[int], columns: Sequence[int]) -> list[float] | None:
@@ -263,9 +265,3 @@ def _effects(table: Sequence[Sequence[Cell]], rows: Sequence[int], columns: Sequ
 def _estimate(value: float, drawn: Sequence[float]) -> Estimate:
     low, high = stats.percentile_interval(drawn)
     return Estimate(value, min(low, value), max(high, value))
-
-
-def _noted(elasticity: Elasticity, note: str) -> Elasticity:
-    return Elasticity(
-        elasticity.points, elasticity.correlation, elasticity.flops, elasticity.bytes, elasticity.slope, note
-    )

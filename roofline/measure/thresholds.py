@@ -14,6 +14,9 @@ MIN_SAMPLES: Final = 7
 
 MAX_SAMPLES: Final = 2_000
 
+GRACE: Final = 1.5
+"""Overdraft of its budget that is left to an op which has fewer than the fewest samples."""
+
 TIGHT: Final = {"cpu": 0.02, "cuda": 0.005}
 """Half-width of the interval of the median, relative, at which sampling stops."""
 
@@ -109,8 +112,20 @@ LAUNCH_BOUND: Final = 3.0
 MEMORY_SHARE: Final = 0.5
 """Part of the available memory that a run takes unless told otherwise."""
 
-TOUCH_EVERY_S: Final = 0.75
+TOUCH_EVERY_S: Final = 1.0
 """Ceilings are touched again after so much timing of an op."""
 
-ROUNDS: Final = 5
+ROUNDS: Final = 4
 """Rounds over an op and its neighbours that its share of the budget should allow."""
+
+ENOUGH_ROUNDS: Final = 10
+"""Rounds after which an op whose own time is known stops."""
+
+EFFICIENCY: Final = 0.4
+"""Part of its floor's speed that an op is expected to reach before it was timed, for sharing out the budget."""
+
+MIN_SHARE: Final = 0.3
+"""Seconds below which no op's share of the budget falls."""
+
+AGAIN: Final = 1
+"""Times that an op which failed (above roof, contradicted) is timed again before that is its verdict."""

@@ -78,27 +78,30 @@ class Sampler:
     samples: list[Sample] = field(default_factory=list)
     _next: int = 0
 
-    def warm_up(self, budget_s: float = 0.5) -> None:
-        """Run once what is slow the first time, then find how many calls make a sample long enough.
+    def warm_up(self, budget_s: float = 0.5) -> float:
+        """Run what is slow the first time, then find how many calls make a sample long enough; seconds of a call.
 
         Raises ``RooflineError`` where even the largest batch takes no time: the clock stands still.
         """
-        for call in self.copies[: max(1, min(2, len(self.copies)))]:
-            call()
         start = self.device.now()
+        seconds = self.device.sample(self._calls()).seconds
+        if seconds > budget_s / 2:
+            return seconds
         while True:
             seconds = self.device.sample(self._calls()).seconds
-            if seconds >= self.device.min_sample_s or (seconds > 0 and self.device.now() - start > budget_s):
-                return
+            long_enough = seconds >= self.device.min_sample_s
+            if long_enough or (seconds > 0 and self.device.now() - start > budget_s):
+                return seconds / self.batch
             if self.batch >= MAX_BATCH:
                 break
             # a clock that has not ticked yet says nothing of how much longer a sample must be
             wanted = self.batch * 1.2 * self.device.min_sample_s / seconds if seconds > 0 else self.batch * 8
             self.batch = min(MAX_BATCH, max(self.batch + 1, int(min(wanted, self.batch * 8.0))))
-        if seconds <= 0:
-            raise RooflineError(
-                f"{self.batch} calls took no time: the clock of {self.device.kind} stands still", code="no-time"
-            )
+        if seconds > 0:
+            return seconds / self.batch
+        raise RooflineError(
+            f"{self.batch} calls took no time: the clock of {self.device.kind} stands still", code="no-time"
+        )
 
     def take(self) -> Sample:
         """One more sample, per call."""
@@ -127,7 +130,7 @@ def time_op(copies: Sequence[Call], device: Clocked, budget_s: float) -> Process
             sampler.take()
             reason = why_stop(sampler.samples, device.now() - start, budget_s, device.kind)
             if reason is not None:
-                return timing(sampler, reason)
+                return summary(sampler.samples, reason, sampler.batch)
 
 
 def why_stop(samples: Sequence[Sample], spent_s: float, budget_s: float, kind: str) -> str | None:
@@ -145,8 +148,8 @@ def why_stop(samples: Sequence[Sample], spent_s: float, budget_s: float, kind: s
                 return f"plateau: the interval of the median stays at {100 * width:.2g} % with more samples"
         if count >= thresholds.MAX_SAMPLES:
             return f"limit: {count} samples"
-    if spent_s >= budget_s:
-        return f"budget: {budget_s:.3g} s spent"
+    if spent_s >= budget_s * (1 if count >= thresholds.MIN_SAMPLES else thresholds.GRACE):
+        return f"budget: {spent_s:.3g} s spent"
     return None
 
 
@@ -156,9 +159,9 @@ def half_width(seconds: Sequence[float]) -> float:
     return (high - low) / (2 * middle) if middle > 0 else 0.0
 
 
-def timing(sampler: Sampler, stop_reason: str) -> ProcessTiming:
-    """What the samples of ``sampler`` say. Raises ``RooflineError`` where no sample took any time."""
-    seconds = [sample.seconds for sample in sampler.samples]
+def summary(samples: Sequence[Sample], stop_reason: str, batch: int = 1) -> ProcessTiming:
+    """What samples say. Raises ``RooflineError`` where none took any time."""
+    seconds = [sample.seconds for sample in samples]
     if not seconds or max(seconds) <= 0:
         raise RooflineError("no sample took any time: the clock stands still", code="no-time")
     middle, low, high = median_interval(seconds)
@@ -168,9 +171,9 @@ def timing(sampler: Sampler, stop_reason: str) -> ProcessTiming:
         high_s=high,
         samples_s=tuple(seconds),
         stop_reason=stop_reason,
-        time_s=standing(sampler.samples),
-        disturbed=sum(sample.disturbed for sample in sampler.samples),
-        calls_per_sample=sampler.batch,
+        time_s=standing(samples),
+        disturbed=sum(sample.disturbed for sample in samples),
+        calls_per_sample=batch,
     )
 
 

@@ -1,0 +1,214 @@
+"""One op under the clock: itself and its neighbours in turn, with the ceilings touched in between.
+
+Everything that is compared is interleaved, so that a machine that drifts, drifts under all of it alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from roofline.analysis import OpPrediction, analyse
+from roofline.errors import RooflineError
+from roofline.kernels import Kernel, choose, prepare
+from roofline.measure import elasticity, thresholds
+from roofline.measure.ceilings import Calibration, MeasuredCeilings, Reading, relevant
+from roofline.measure.devices import Device
+from roofline.measure.elasticity import Neighbour, Point
+from roofline.measure.timer import Sample, Sampler, cold_span, copies_needed, why_stop
+from roofline.ops.base import Op
+from roofline.ops.tree import Node
+from roofline.quantities import binary, duration
+from roofline.results.run import Elasticity
+
+WARM_UP_CALLS = 2
+"""Calls of a shape before the first round."""
+
+HOT_COPIES = 4
+"""Copies of operands that cannot be kept cold anyway."""
+
+
+class Skipped(Exception):
+    """An op that is not timed; the message is the reason, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One shape that was timed: the op, or it with ``field`` times ``factor``; ``cold``: operands not in a cache."""
+
+    op: Op
+    field: str = ""
+    factor: float = 1.0
+    cold: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OpTiming:
+    """What was seen of one op.
+
+    ``samples`` are its own; ``rounds`` has a row for each of ``shapes`` (the op first) and a column for each round;
+    ``touches`` are the ceilings before, between and after.
+    """
+
+    kernel: Kernel
+    samples: tuple[Sample, ...]
+    stop_reason: str
+    batch: int
+    copies: int
+    shapes: tuple[Shape, ...]
+    rounds: tuple[tuple[Sample, ...], ...]
+    touches: tuple[Mapping[str, Reading], ...]
+
+    @property
+    def cold(self) -> bool:
+        """Whether the op's operands were kept out of the cache."""
+        return self.shapes[0].cold
+
+    def __add__(self, later: OpTiming) -> OpTiming:
+        """Both timings of one op; no sample of either is lost, and rounds add up where the same shapes were timed."""
+        same = self.shapes == later.shapes
+        rounds = [(*a, *b) for a, b in zip(self.rounds, later.rounds, strict=True)] if same else later.rounds
+        return OpTiming(
+            kernel=later.kernel,
+            samples=(*self.samples, *later.samples),
+            stop_reason=f"timed twice; {later.stop_reason}",
+            batch=later.batch,
+            copies=later.copies,
+            shapes=later.shapes,
+            rounds=tuple(rounds),
+            touches=(*self.touches, *later.touches),
+        )
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A shape with its operands, being timed."""
+
+    shape: Shape
+    sampler: Sampler
+    copies: int
+
+
+def predict(op: Op, ceilings: MeasuredCeilings) -> OpPrediction:
+    """The prediction of a single op."""
+    return analyse(Node("op", op=op), ceilings).ops[0]
+
+
+def elasticities(timing: OpTiming, ceilings: MeasuredCeilings) -> Elasticity:
+    """How the times of an op and its neighbours answer to size."""
+    points = [Point.of(predict(shape.op, ceilings), shape.field, shape.factor) for shape in timing.shapes]
+    hot = [not shape.cold for shape in timing.shapes]
+    return elasticity.read(points, timing.rounds, ceilings.launch_s or 0.0, hot=hot)
+
+
+def time_op(
+    op: Op,
+    calibration: Calibration,
+    budget_s: float,
+    *,
+    seed: int = 0,
+    compile: bool = False,
+) -> OpTiming:
+    """Time ``op`` and its neighbours on the device of ``calibration`` for about ``budget_s``.
+
+    Neighbours are left out where they could not change the verdict: near the ridge and for a surrogate kernel.
+    Raises ``Skipped`` where the op does not fit memory or time, ``RooflineError`` where no kernel runs it.
+    """
+    device, start = calibration.device, calibration.device.now()
+    prediction = predict(op, calibration.ceilings())
+    _refuse_too_large(op, prediction, device, budget_s)
+    kernel = choose(op, device.torch_name, compile=compile)
+    own = _lane(Shape(op), calibration, kernel, seed, device.memory_bytes)
+    seconds = own.sampler.warm_up()
+    lanes = [own]
+    if kernel.surrogate is None and not prediction.near_ridge:
+        left = budget_s - (device.now() - start)
+        for neighbour in _neighbours(prediction, seconds, calibration, own, left):
+            room = device.memory_bytes - sum(lane.copies * lane.shape.op.resident_bytes for lane in lanes)
+            try:
+                shape = Shape(neighbour.op, neighbour.field, neighbour.factor)
+                lane = _lane(shape, calibration, kernel, seed, room)
+                lane.sampler.warm_up()
+                lanes.append(lane)
+            except RooflineError:  # this kernel does not run that shape
+                continue
+    touches, reason = _rounds(lanes, calibration, relevant(prediction), start, budget_s)
+    return OpTiming(
+        kernel=kernel,
+        samples=tuple(own.sampler.samples),
+        stop_reason=reason,
+        batch=own.sampler.batch,
+        copies=own.copies,
+        shapes=tuple(lane.shape for lane in lanes),
+        rounds=tuple(tuple(lane.sampler.samples) for lane in lanes),
+        touches=tuple(touches),
+    )
+
+
+def _refuse_too_large(op: Op, prediction: OpPrediction, device: Device, budget_s: float) -> None:
+    if op.resident_bytes > device.memory_bytes:
+        raise Skipped(
+            f"its operands take {binary(op.resident_bytes)}, more than the {binary(device.memory_bytes)} "
+            "that this run may use (--max-memory)"
+        )
+    expected = prediction.floor_s / thresholds.EFFICIENCY
+    if expected > budget_s:
+        raise Skipped(
+            f"one run of it takes about {duration(expected)}, more than the {duration(budget_s)} that it has of the "
+            "budget (--budget)"
+        )
+
+
+def _lane(shape: Shape, calibration: Calibration, kernel: Kernel, seed: int, room: int) -> _Lane:
+    device = calibration.device
+    span = cold_span(device.caches[-1], calibration.believed_cache)
+    touched = sum(tensor.touched_bytes for tensor in shape.op.tensors())
+    copies, cold = copies_needed(touched, span, room * touched // max(1, shape.op.resident_bytes))
+    if not cold:
+        copies = min(copies, HOT_COPIES)
+    ready = [prepare(shape.op, device.torch_name, kernel=kernel, seed=seed + copy) for copy in range(copies)]
+    shape = Shape(shape.op, shape.field, shape.factor, cold)
+    return _Lane(shape, Sampler([one.call for one in ready], device), copies)
+
+
+def _neighbours(
+    prediction: OpPrediction, seconds: float, calibration: Calibration, own: _Lane, left_s: float
+) -> list[Neighbour]:
+    """The neighbours that tell most and fit the memory and the time that is left for a few rounds."""
+    ceilings = calibration.ceilings()
+    known: dict[Op, OpPrediction] = {}
+
+    def predicted(op: Op) -> OpPrediction:
+        if op not in known:
+            known[op] = predict(op, ceilings)
+        return known[op]
+
+    def affordable(chosen: Sequence[OpPrediction]) -> bool:
+        scale = seconds / prediction.floor_s
+        each_round = seconds + sum(scale * point.floor_s for point in chosen)
+        held = own.copies * own.shape.op.resident_bytes + sum(point.op.resident_bytes for point in chosen)
+        return (thresholds.ROUNDS + WARM_UP_CALLS) * each_round <= left_s and held <= calibration.device.memory_bytes
+
+    return elasticity.choose(prediction, elasticity.neighbours(own.shape.op), predicted, affordable)
+
+
+def _rounds(
+    lanes: Sequence[_Lane], calibration: Calibration, names: Sequence[str], start: float, budget_s: float
+) -> tuple[list[Mapping[str, Reading]], str]:
+    """Sample every lane in turn until the op's own time is known and there are rounds enough, or time is up."""
+    device = calibration.device
+    own = lanes[0].sampler
+    touches: list[Mapping[str, Reading]] = [calibration.touch(names)]
+    touched = device.now()
+    enough = thresholds.ENOUGH_ROUNDS if len(lanes) > 1 else 0
+    while True:
+        turn = len(own.samples) % len(lanes)
+        for lane in (*lanes[turn:], *lanes[:turn]):
+            lane.sampler.take()
+        reason = why_stop(own.samples, device.now() - start, budget_s, device.kind)
+        if reason is not None and (len(own.samples) >= enough or reason.startswith("budget")):
+            touches.append(calibration.touch(names))
+            return touches, reason
+        if device.now() - touched >= thresholds.TOUCH_EVERY_S:
+            touches.append(calibration.touch(names))
+            touched = device.now()
