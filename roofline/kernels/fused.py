@@ -147,19 +147,25 @@ def rotary_embedding(op: RotaryEmbedding) -> Callable[..., Any]:
     """Both rotations and, when appending, the copy of v, in the parts of the caches that are new."""
     half = op.head_dim // 2
 
-    def rotate(x: torch.Tensor, table: torch.Tensor, out: torch.Tensor) -> None:
+    def turned(x: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         # (.., 2, half): swapping the halves by flip keeps the loads contiguous, where cat would mask every element
         halves = _wide(x).unflatten(-1, (2, half))
         cos, sin = table.view(op.batch, 1, op.queries, 2, half).unbind(-2)
         signs = torch.tensor((-1.0, 1.0), device=x.device)[:, None]
-        turned = halves * cos.unsqueeze(-2) + halves.flip(-2) * (sin.unsqueeze(-2) * signs)
-        out.unflatten(-1, (2, half)).copy_(turned)
+        return (halves * cos.unsqueeze(-2) + halves.flip(-2) * (sin.unsqueeze(-2) * signs)).flatten(-2)
+
+    def append(cache: torch.Tensor, new: torch.Tensor) -> None:
+        # an indexed store goes straight into a strided cache; a copy would go through a buffer
+        cache.index_copy_(2, torch.arange(op.queries, device=new.device), new.to(cache.dtype))
 
     def rotated(q: torch.Tensor, k: torch.Tensor, *rest: torch.Tensor) -> None:
-        table, *outputs = rest[1:] if op.append else rest
-        rotate(q, table, outputs[0])
-        rotate(k, table, outputs[1])
         if op.append:
-            outputs[2].copy_(rest[0])
+            v, table, q_out, k_new, v_new = rest
+            append(k_new, turned(k, table))
+            append(v_new, v)
+        else:
+            table, q_out, k_out = rest
+            k_out.copy_(turned(k, table))
+        q_out.copy_(turned(q, table))
 
     return rotated
