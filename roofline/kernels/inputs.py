@@ -5,7 +5,7 @@ Data is normal, seeded, and never zeros: zeros draw less power, so a GPU would c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 
 import torch
@@ -27,8 +27,9 @@ def make_inputs(
     *,
     seed: int = 0,
     generator: torch.Generator | None = None,
+    given: Mapping[str, Operand] | None = None,
 ) -> dict[str, Operand]:
-    """Every tensor of ``op`` by name, on ``device``.
+    """Every tensor of ``op`` by name, on ``device``; those ``given`` are taken as they are instead of made.
 
     What is read is filled (normal data quantised with real scales where the format has them, indices as their
     ``fill`` says); what is only written is allocated and poisoned: NaN, or the lowest integer. A ``generator`` (of
@@ -37,7 +38,11 @@ def make_inputs(
     device = torch.device(device)
     if generator is None:
         generator = torch.Generator(device).manual_seed(seed)
-    return {tensor.name: _operand(tensor, device, generator) for tensor in op.tensors()}
+    taken = given or {}
+    return {
+        tensor.name: taken[tensor.name] if tensor.name in taken else _operand(tensor, device, generator)
+        for tensor in op.tensors()
+    }
 
 
 def storage_bytes(operands: Operand | Iterable[Operand]) -> int:

@@ -106,14 +106,17 @@ def prepare(
     kernel: Kernel | str | None = None,
     seed: int = 0,
     generator: torch.Generator | None = None,
+    given: Operands | None = None,
 ) -> Prepared:
     """Make the operands of ``op`` and bind a kernel to them: the best one, or ``kernel`` (itself or its name).
+
+    Operands that are ``given`` by name are shared, not made.
 
     Raises ``RooflineError`` with code ``no-kernel`` where it does not run.
     """
     if not isinstance(kernel, Kernel):
         kernel = choose(op, device, kernel)
-    operands = make_inputs(op, device, seed=seed, generator=generator)
+    operands = make_inputs(op, device, seed=seed, generator=generator, given=given)
     try:
         call = kernel.bind(op, operands)
     except NotRunnable as error:

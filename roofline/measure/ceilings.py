@@ -32,11 +32,15 @@ MEMORY = "dram"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One look at a ceiling: the rate of the fastest sample, that kernel's median sample, and which kernel it was."""
+    """One look at a ceiling: the rate of the fastest sample, that kernel's median sample, and which kernel it was.
+
+    ``disturbed``: something else ran during every one of its samples.
+    """
 
     value: float
     low: float
     kernel: str
+    disturbed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class Calibration:
         if all(look.disturbed for look in looks):
             looks += [_look(probe, sampler) for probe, sampler in self._samplers[name] if probe.serial]
         best = max(looks, key=lambda look: look.fastest)
-        reading = Reading(best.fastest, best.median, best.kernel)
+        reading = Reading(best.fastest, best.median, best.kernel, all(look.disturbed for look in looks))
         self.readings.setdefault(name, []).append(reading)
         self.measured[name] = datetime.now(UTC).date().isoformat()
         return reading
@@ -116,14 +120,17 @@ class Calibration:
     def ceilings(self) -> MeasuredCeilings:
         """Every ceiling over the whole session: typical value, slowest and fastest."""
         return self._measured(
-            {name: Rate(statistics.median(r.value for r in all_), *_ends(all_)) for name, all_ in self.readings.items()}
+            {
+                name: Rate(statistics.median(reading.value for reading in _quiet(seen)), *_ends(seen))
+                for name, seen in self.readings.items()
+            }
         )
 
     def around(self, touches: Sequence[Mapping[str, Reading]]) -> MeasuredCeilings:
         """The ceilings of one op from the touches before, between and after its timing (see the head of this file)."""
         rates = {}
         for name in touches[0] if touches else ():
-            series = [touch[name] for touch in touches]
+            series = _quiet([touch[name] for touch in touches])
             stretches = [max(a.value, b.value) for a, b in pairwise(series)]
             value = statistics.median(stretches or [series[0].value])
             rates[name] = Rate(value, *_ends(series))
@@ -181,6 +188,11 @@ class Calibration:
         return tuple(self._samplers)
 
 
+def _quiet(readings: Sequence[Reading]) -> Sequence[Reading]:
+    """The readings that something left alone, or all where nothing did."""
+    return [reading for reading in readings if not reading.disturbed] or readings
+
+
 def _best_time(entry: tuple[probes.Probe, Sampler]) -> float:
     probe, sampler = entry
     return min((sample.seconds for sample in sampler.samples), default=math.inf) / probe.work
@@ -197,10 +209,13 @@ class _Look:
 
 
 def _look(probe: probes.Probe, sampler: Sampler) -> _Look:
+    """A few samples, or more until one of them was left alone."""
     start, fresh = sampler.device.now(), [sampler.take()]
-    while len(fresh) < thresholds.READING_SAMPLES or (
-        sampler.device.now() - start < thresholds.READING_S and len(fresh) < thresholds.MAX_READING_SAMPLES
-    ):
+    while len(fresh) < thresholds.MAX_READING_SAMPLES:
+        spent = sampler.device.now() - start
+        quiet = any(not sample.disturbed for sample in fresh)
+        if len(fresh) >= thresholds.READING_SAMPLES and spent >= thresholds.READING_S * (1 if quiet else 10):
+            break
         fresh.append(sampler.take())
     seconds = [sample.seconds for sample in fresh]
     return _Look(

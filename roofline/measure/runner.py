@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from roofline.analysis import OpPrediction, analyse
 from roofline.errors import RooflineError
-from roofline.kernels import Kernel, choose, prepare
+from roofline.kernels import Kernel, Operands, Prepared, choose, prepare
 from roofline.measure import elasticity, thresholds
 from roofline.measure.ceilings import Calibration, MeasuredCeilings, Reading, relevant
 from roofline.measure.devices import Device
@@ -23,9 +23,6 @@ from roofline.results.run import Elasticity
 
 WARM_UP_CALLS = 2
 """Calls of a shape before the first round."""
-
-HOT_COPIES = 4
-"""Copies of operands that cannot be kept cold anyway."""
 
 
 class Skipped(Exception):
@@ -86,7 +83,12 @@ class _Lane:
 
     shape: Shape
     sampler: Sampler
-    copies: int
+    ready: list[Prepared]
+    prepare_s: float
+
+    @property
+    def copies(self) -> int:
+        return len(self.ready)
 
 
 def predict(op: Op, ceilings: MeasuredCeilings) -> OpPrediction:
@@ -111,7 +113,8 @@ def time_op(
 ) -> OpTiming:
     """Time ``op`` and its neighbours on the device of ``calibration`` for about ``budget_s``.
 
-    Neighbours are left out where they could not change the verdict: near the ridge and for a surrogate kernel.
+    Neighbours are left out where they could not change the verdict: near the ridge, for a surrogate kernel, and for
+    a small part of something large, which stays in the cache.
     Raises ``Skipped`` where the op does not fit memory or time, ``RooflineError`` where no kernel runs it.
     """
     device, start = calibration.device, calibration.device.now()
@@ -121,17 +124,18 @@ def time_op(
     own = _lane(Shape(op), calibration, kernel, seed, device.memory_bytes)
     seconds = own.sampler.warm_up()
     lanes = [own]
-    if kernel.surrogate is None and not prediction.near_ridge:
+    tells = own.shape.cold or op.resident_bytes < _span(calibration)
+    if tells and kernel.surrogate is None and not prediction.near_ridge:
         left = budget_s - (device.now() - start)
         for neighbour in _neighbours(prediction, seconds, calibration, own, left):
             room = device.memory_bytes - sum(lane.copies * lane.shape.op.resident_bytes for lane in lanes)
+            shape = Shape(neighbour.op, neighbour.field, neighbour.factor)
             try:
-                shape = Shape(neighbour.op, neighbour.field, neighbour.factor)
-                lane = _lane(shape, calibration, kernel, seed, room)
-                lane.sampler.warm_up()
-                lanes.append(lane)
+                lane = _lane(shape, calibration, kernel, seed, room, _shared(neighbour.op, own))
             except RooflineError:  # this kernel does not run that shape
                 continue
+            lane.sampler.warm_up()
+            lanes.append(lane)
     touches, reason = _rounds(lanes, calibration, relevant(prediction), start, budget_s)
     return OpTiming(
         kernel=kernel,
@@ -159,16 +163,33 @@ def _refuse_too_large(op: Op, prediction: OpPrediction, device: Device, budget_s
         )
 
 
-def _lane(shape: Shape, calibration: Calibration, kernel: Kernel, seed: int, room: int) -> _Lane:
+def _lane(
+    shape: Shape, calibration: Calibration, kernel: Kernel, seed: int, room: int, shared: Operands | None = None
+) -> _Lane:
+    """Operands for ``shape``: so many copies that they come from memory, or one where that cannot be had."""
     device = calibration.device
-    span = cold_span(device.caches[-1], calibration.believed_cache)
+    start = device.now()
     touched = sum(tensor.touched_bytes for tensor in shape.op.tensors())
-    copies, cold = copies_needed(touched, span, room * touched // max(1, shape.op.resident_bytes))
-    if not cold:
-        copies = min(copies, HOT_COPIES)
-    ready = [prepare(shape.op, device.torch_name, kernel=kernel, seed=seed + copy) for copy in range(copies)]
+    copies, cold = copies_needed(touched, _span(calibration), room * touched // max(1, shape.op.resident_bytes))
+    ready = [
+        prepare(shape.op, device.torch_name, kernel=kernel, seed=seed + copy, given=shared)
+        for copy in range(copies if cold else 1)
+    ]
     shape = Shape(shape.op, shape.field, shape.factor, cold)
-    return _Lane(shape, Sampler([one.call for one in ready], device), copies)
+    return _Lane(shape, Sampler([one.call for one in ready], device), ready, device.now() - start)
+
+
+def _span(calibration: Calibration) -> float:
+    return cold_span(calibration.device.caches[-1], calibration.believed_cache)
+
+
+def _shared(op: Op, own: _Lane) -> Operands:
+    """Operands of the op that a neighbour reads as well, where one copy of them outgrows the cache by itself."""
+    if own.copies > 1 or not own.shape.cold:
+        return {}
+    read = {tensor.name: tensor for tensor in own.shape.op.tensors() if not tensor.writes}
+    operands = own.ready[0].operands
+    return {tensor.name: operands[tensor.name] for tensor in op.tensors() if read.get(tensor.name) == tensor}
 
 
 def _neighbours(
@@ -176,7 +197,9 @@ def _neighbours(
 ) -> list[Neighbour]:
     """The neighbours that tell most and fit the memory and the time that is left for a few rounds."""
     ceilings = calibration.ceilings()
+    span = _span(calibration)
     known: dict[Op, OpPrediction] = {}
+    held = own.copies * own.shape.op.resident_bytes
 
     def predicted(op: Op) -> OpPrediction:
         if op not in known:
@@ -184,12 +207,18 @@ def _neighbours(
         return known[op]
 
     def affordable(chosen: Sequence[OpPrediction]) -> bool:
-        scale = seconds / prediction.floor_s
-        each_round = seconds + sum(scale * point.floor_s for point in chosen)
-        held = own.copies * own.shape.op.resident_bytes + sum(point.op.resident_bytes for point in chosen)
-        return (thresholds.ROUNDS + WARM_UP_CALLS) * each_round <= left_s and held <= calibration.device.memory_bytes
+        each_round = seconds * (1 + sum(point.floor_s for point in chosen) / prediction.floor_s)
+        made = sum(max(span, _made_bytes(point.op, own)) for point in chosen)
+        needed = (thresholds.ROUNDS + WARM_UP_CALLS) * each_round + made * own.prepare_s / held
+        return bool(needed <= left_s and held + made <= calibration.device.memory_bytes)
 
     return elasticity.choose(prediction, elasticity.neighbours(own.shape.op), predicted, affordable)
+
+
+def _made_bytes(op: Op, own: _Lane) -> float:
+    """Bytes of the operands that have to be made for a neighbour."""
+    shared = _shared(op, own)
+    return float(sum(tensor.resident_bytes for tensor in op.tensors() if tensor.name not in shared))
 
 
 def _rounds(

@@ -60,7 +60,7 @@ CALIBRATION_S: Final = 8.0
 READING_SAMPLES: Final = 3
 READING_S: Final = 0.015
 MAX_READING_SAMPLES: Final = 15
-"""A reading takes each kernel at least so often, and short ones for so long or so often at most."""
+"""A reading takes each kernel at least so often, then for so long (ten times while disturbed), at most so often."""
 
 TOUCHED_KERNELS: Final = 3
 """Kernels of a ceiling that are touched again, the fastest of its calibration."""

@@ -41,6 +41,9 @@ class Judgement:
     bound: Bound | None = None
 
 
+MOSTLY: Final = 0.5
+"""Part of the samples that must have been disturbed for that to be the reason."""
+
 SUSPECTS: Final = "suspects: a wrong byte or FLOP model, operands left in a cache, a ceiling measured too low"
 
 
@@ -63,7 +66,10 @@ def judge(evidence: Evidence) -> Judgement:
             "its operands are too few or too small to be kept out of the cache, so memory was not what it read from"
         )
         return Judgement("cache-resident", reason)
-    return _by_times(evidence)
+    judgement = _by_times(evidence)
+    if judgement.verdict == "contradicted" and evidence.disturbed > MOSTLY:
+        return Judgement("inefficient", f"not judged, as {_busy(evidence)} ({judgement.reason})")
+    return judgement
 
 
 def fractions(prediction: OpPrediction, time_s: float) -> Mapping[Bound, float]:
@@ -101,7 +107,8 @@ def _overhead(evidence: Evidence) -> Judgement | None:
         reason = f"its time hardly answers to size ({_pair(found)})"
         return Judgement("overhead-bound", reason, "overhead")
     if found.slope is not None and _flat(found.slope):
-        reason = f"its time hardly answers to size ({_slope(found)}): what it does per call outweighs its work"
+        why = _busy(evidence) if evidence.disturbed > MOSTLY else "what it does per call outweighs its work"
+        reason = f"its time hardly answers to size ({_slope(found)}): {why}"
         return Judgement("overhead-bound", reason, "overhead")
     return None
 
@@ -171,9 +178,13 @@ def _proportional(slope: Estimate) -> bool:
 
 
 def _held(evidence: Evidence) -> str:
-    if evidence.disturbed > 0.5:
-        return f"other work ran on the machine during {percent(evidence.disturbed)} of its samples"
+    if evidence.disturbed > MOSTLY:
+        return _busy(evidence)
     return "held back by instructions, latency or occupancy"
+
+
+def _busy(evidence: Evidence) -> str:
+    return f"other work ran on the machine during {percent(evidence.disturbed)} of its samples"
 
 
 def _answers(bound: Bound) -> str:
