@@ -56,6 +56,16 @@ def touched_bytes(op: Op, kernel: Kernel, device: str = "cpu") -> dict[str, int]
     return seen
 
 
+def temporary_bytes(op: Op, kernel: Kernel, device: str = "cpu") -> int:
+    """Bytes that a run of ``kernel`` writes to storage that is neither an operand nor returned."""
+    operands = make_inputs(op, device)
+    call = kernel.bind(op, operands)
+    meter = _Meter({tensor.name: _parts(operands[tensor.name]) for tensor in op.tensors()})
+    with meter:
+        returned = call() or {}
+    return meter.made - sum(fresh.nbytes for fresh in returned.values())
+
+
 def _parts(operand: torch.Tensor | Packed) -> tuple[torch.Tensor, ...]:
     return operand.parts if isinstance(operand, Packed) else (operand,)
 
@@ -66,6 +76,7 @@ class _Meter(TorchDispatchMode):
     def __init__(self, watched: dict[str, tuple[torch.Tensor, ...]]) -> None:
         super().__init__()
         self.watched = watched
+        self.made = 0
         self.read: dict[int, torch.Tensor] = {}
         self.written: dict[int, torch.Tensor] = {}
         for parts in watched.values():
@@ -86,9 +97,13 @@ class _Meter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if not func.is_view:
-            self._note(func, args, kwargs)
-        return func(*args, **kwargs)
+        if func.is_view:
+            return func(*args, **kwargs)
+        self._note(func, args, kwargs)
+        result = func(*args, **kwargs)
+        known = {_key(tensor) for value in (*args, *kwargs.values()) for tensor in _tensors(value)}
+        self.made += sum(tensor.nbytes for tensor in _tensors(result) if _key(tensor) not in known)
+        return result
 
     def _note(self, func, args, kwargs) -> None:
         schema = func._schema.arguments

@@ -148,6 +148,14 @@ def test_copies_have_their_own_operands():
     assert torch.equal(first.operands["y"], before)
 
 
+def test_operands_can_be_shared():
+    first = prepare(LINEAR, "cpu")
+    second = prepare(LINEAR, "cpu", seed=1, given={"weight": first.operands["weight"]})
+    assert second.operands["weight"] is first.operands["weight"]
+    assert second.operands["x"] is not first.operands["x"]
+    assert mismatch(LINEAR, reference(LINEAR, second.operands), second.outputs()) is None
+
+
 def test_outputs_that_can_be_are_written_in_place():
     ready = prepare(LINEAR, "cpu")
     assert not ready.kernel.fresh

@@ -14,10 +14,28 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from roofline.kernels import NotRunnable, kernels_for, make_inputs, mismatch, named_outputs, reference, storage_bytes
 from roofline.kernels.attention import mask_of, pattern
-from roofline.ops import OPS, Attention, AttentionScores, AttentionValues, Linear, LMHead
+from roofline.ops import (
+    OPS,
+    Activation,
+    Attention,
+    AttentionScores,
+    AttentionValues,
+    Embedding,
+    GatedActivation,
+    KVAppend,
+    LayerNorm,
+    Linear,
+    LMHead,
+    Multiply,
+    Residual,
+    RMSNorm,
+    RotaryEmbedding,
+    ScaleShift,
+    Softmax,
+)
 
 from ..strategies import FLOATS, ops
-from ..truth import counted_flops, mask, tensor_flops, touched_bytes
+from ..truth import counted_flops, mask, temporary_bytes, tensor_flops, touched_bytes
 
 CPU = torch.device("cpu")
 EACH_OP = pytest.mark.parametrize("op_type", OPS.values(), ids=list(OPS))
@@ -149,6 +167,45 @@ def _reads_everything(kernel, op) -> bool:
 def test_traffic_of_formats_with_scales(op):
     declared = {tensor.name: tensor.traffic_bytes for tensor in op.tensors()}
     assert touched_bytes(op, kernel_named(op, "converted")) == declared
+
+
+LARGE = [
+    Linear(tokens=64, in_features=256, out_features=256, bias=True),
+    Linear(tokens=8, in_features=256, out_features=256, weight_dtype="int8", compute="bf16"),
+    Linear(tokens=8, in_features=256, out_features=256, weight_dtype="int4-g128", compute="bf16"),
+    Linear(tokens=64, in_features=256, out_features=256, dtype="fp8"),
+    Linear(tokens=64, in_features=256, out_features=256, dtype="int8"),
+    LMHead(rows=8, hidden_size=256, vocab_size=512),
+    Embedding(tokens=64, vocab_size=128, hidden_size=256),
+    RMSNorm(tokens=64, hidden_size=256),
+    LayerNorm(tokens=64, hidden_size=256),
+    LayerNorm(tokens=64, hidden_size=256, residual=True),
+    Softmax(rows=64, columns=256),
+    Activation(tokens=64, features=256),
+    GatedActivation(tokens=64, intermediate_size=256),
+    Multiply(tokens=64, features=256),
+    Residual(tokens=64, hidden_size=256, gate=True, images=2),
+    ScaleShift(tokens=64, hidden_size=256, images=2),
+    ScaleShift(tokens=64, hidden_size=256, images=1, norm=True),
+    ScaleShift(tokens=64, hidden_size=256, images=2, norm=True),
+    RotaryEmbedding(heads=8, kv_heads=2, head_dim=64, queries=32),
+    KVAppend(kv_heads=4, head_dim=64, queries=32, cached=32, kv_dtype="fp8"),
+    Attention(heads=8, kv_heads=2, head_dim=64, queries=128),
+    Attention(heads=8, kv_heads=2, head_dim=64, queries=128, mask="full"),
+    Attention(heads=8, kv_heads=2, head_dim=64, queries=1, cached=255),
+    Attention(heads=8, kv_heads=2, head_dim=64, queries=1, cached=255, window=100),
+    Attention(heads=8, kv_heads=2, head_dim=64, queries=16, cached=512),
+    AttentionScores(heads=8, kv_heads=2, head_dim=64, queries=64, keys=64),
+    AttentionValues(heads=8, kv_heads=2, head_dim_v=64, queries=64, keys=64),
+]
+
+
+@pytest.mark.parametrize("op", LARGE, ids=lambda op: f"{op.kind}-{LARGE.index(op)}")
+def test_kernels_that_are_no_surrogate_move_little_that_is_not_charged(op):
+    """At most a sixth of the traffic goes through storage of their own; a surrogate may do what it likes."""
+    for kernel, _, _ in runs(op):
+        if kernel.surrogate is None:
+            assert 6 * temporary_bytes(op, kernel) <= op.traffic_bytes, kernel.name
 
 
 # values
