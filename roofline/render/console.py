@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -49,3 +51,26 @@ def rows(made: Table, lines: Iterable[Sequence[str | Text]]) -> Table:
     for line in lines:
         made.add_row(*line)
     return made
+
+
+def pinned(made: Table) -> Table:
+    """The table with every column but the first as wide as its cells: on a narrow terminal only names are cut."""
+    for column in made.columns[1:]:
+        column.min_width = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+    return made
+
+
+def outline(ops: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, Mapping[str, Any] | None, int]]:
+    """Depth, name and op (None for a group) of each line; a group shows how often it runs where its ops agree."""
+    open_groups: list[str] = []
+    for index, op in enumerate(ops):
+        *groups, name = op["path"].split("/")
+        shared = 0
+        while shared < min(len(groups), len(open_groups)) and groups[shared] == open_groups[shared]:
+            shared += 1
+        for depth in range(shared, len(groups)):
+            prefix = "/".join(groups[: depth + 1]) + "/"
+            counts = {other["count"] for other in ops[index:] if other["path"].startswith(prefix)}
+            yield depth, groups[depth], None, counts.pop() if len(counts) == 1 and depth == 0 else 1
+        open_groups = groups
+        yield len(groups), name, op, op["count"]

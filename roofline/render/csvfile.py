@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from roofline.render import Options
+from roofline.render.run_words import run_rows
 
 _OP = ("path", "kind", "count", "flops", "bytes", "intensity", "ridge", "bound", "limiter", "floor_s", "share")
 
@@ -21,6 +22,11 @@ def render_analysis(record: Mapping[str, Any], options: Options) -> str:
         for op in result["ops"]
     )
     return _text(("schema", "workload", "hardware", *_OP), lines)
+
+
+def render_run(record: Mapping[str, Any], options: Options) -> str:
+    """One line an op of a run."""
+    return render_rows({"schema": record["schema"], "rows": run_rows(record)}, options)
 
 
 def render_rows(record: Mapping[str, Any], options: Options) -> str:

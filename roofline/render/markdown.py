@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from roofline.quantities import duration, integer, percent, ratio, si
-from roofline.render import Options, words
+from roofline.render import Options, run_words, words
 
 
 def render_analysis(record: Mapping[str, Any], options: Options) -> str:
@@ -52,6 +52,50 @@ def _op_table(result: Mapping[str, Any]) -> str:
         for op in result["ops"]
     )
     return md_table(header, lines)
+
+
+def render_run(record: Mapping[str, Any], options: Options) -> str:
+    """The answer, the ceilings it rests on, every op, and why a row is not confirmed."""
+    del options
+    ceilings = (
+        (name, *(_amount(ceiling[end], ceiling["unit"]) for end in ("value", "low", "high")), ceiling["kernel"])
+        for name, ceiling in record["ceilings"].items()
+    )
+    reasons = [f"- `{path}` **{verdict}**: {reason}" for path, verdict, reason in run_words.reason_lines(record)]
+    blocks = [
+        f"<!-- {record['schema']} -->",
+        f"**{run_words.headline(record)}**",
+        *run_words.warnings(record),
+        f"On {run_words.device_line(record)}.",
+        md_table(_RUN, (_run_line(op) for op in record["ops"])),
+        *(["\n".join(reasons)] if reasons else []),
+        md_table(("measured ceiling", "value:", "low:", "high:", "kernel"), ceilings),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+_RUN = ("op", "count:", "floor:", "time:", "+-:", "of roof:", "MFU:", "MBU:", "predicted", "measured", "verdict")
+
+
+def _run_line(op: Mapping[str, Any]) -> Sequence[str]:
+    predicted, measured = op["predicted"]["bound"], op["measured"]["bound"]
+    return (
+        f"`{op['path']}`",
+        integer(op["count"]),
+        duration(op["predicted"]["floor_s"]),
+        duration(run_words.time_of(op)),
+        percent(run_words.spread_of(op)),
+        percent(op["roof_fraction"]),
+        percent(op["mfu"]),
+        percent(op["mbu"]),
+        (predicted or "-") + (" ~" if op["predicted"]["near_ridge"] else ""),
+        measured or "-",
+        op["verdict"],
+    )
+
+
+def _amount(value: float, unit: str) -> str:
+    return duration(value) if unit == "s" else si(value, unit)
 
 
 def render_rows(record: Mapping[str, Any], options: Options) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
-from roofline.quantities import binary, duration, integer, percent, si
+from roofline.quantities import duration, integer, percent, si
 from roofline.render import Options
-from roofline.render.console import BOUND_STYLE, collect, table
-
-Run = Mapping[str, Any]
-Op = Mapping[str, Any]
+from roofline.render.console import BOUND_STYLE, PLAIN_WIDTH, collect, outline, pinned, table
+from roofline.render.run_words import Op, Run, device_line, headline, reason_lines, spread_of, time_of, warnings
 
 VERDICT_STYLE: Final = {
     "confirmed": "green",
@@ -23,9 +20,6 @@ VERDICT_STYLE: Final = {
     "errored": "bold red",
     "inefficient": "yellow",
 }
-_FAILED: Final = ("errored", "contradicted", "above-roof")
-_BUSY: Final = 0.2
-"""Part of all samples that must have been disturbed to be worth a line."""
 
 
 def render(record: Run, options: Options) -> str:
@@ -39,7 +33,7 @@ def render(record: Run, options: Options) -> str:
         console.print()
         console.print(_ceilings(record))
         console.print()
-        console.print(_ops(record))
+        console.print(pinned(_ops(record, options.width or PLAIN_WIDTH)))
         reasons = list(reason_lines(record))
         if reasons:
             console.print()
@@ -50,74 +44,6 @@ def render(record: Run, options: Options) -> str:
             _details(console, record)
 
     return collect(draw, options)
-
-
-def headline(record: Run) -> str:
-    """The answer in one sentence: how many predictions held, what failed, and the row farthest from its roof."""
-    ops = record["ops"]
-    counts = Counter(op["verdict"] for op in ops)
-    judged = len(ops) - sum(
-        count for verdict, count in counts.items() if verdict not in ("confirmed", "inefficient", *_FAILED)
-    )
-    parts = [f"{counts['confirmed']} of {len(ops)} {'op' if len(ops) == 1 else 'ops'} confirmed"]
-    parts += [f"{counts[verdict]} {verdict.upper()}" for verdict in _FAILED if counts[verdict]]
-    parts += [f"{count} {verdict}" for verdict, count in counts.items() if verdict not in ("confirmed", *_FAILED)]
-    text = ", ".join(parts)
-    if not judged:
-        text = f"Nothing was judged: {text}"
-    worst = _worst(ops)
-    if worst is not None:
-        text += f"; farthest from its roof is {worst['path']}, at {percent(worst['roof_fraction'])}"
-    return text + "."
-
-
-def _worst(ops: Sequence[Op]) -> Op | None:
-    judged = [op for op in ops if op["verdict"] in ("confirmed", "inefficient") and op["roof_fraction"] is not None]
-    return min(judged, key=lambda op: float(op["roof_fraction"]), default=None)
-
-
-def warnings(record: Run) -> Iterator[str]:
-    """What a reader must know before believing a number."""
-    if not record["complete"]:
-        yield "Interrupted: not every op was measured."
-    if record["environment"].get("throttled"):
-        yield "The device was throttled (power, heat or a cap): times are longer and ceilings lower than it can do."
-    processes = [process for op in record["ops"] for process in op["measured"]["processes"]]
-    samples = sum(len(process["samples_s"]) for process in processes)
-    disturbed = sum(process.get("disturbed", 0) for process in processes)
-    if samples and disturbed > _BUSY * samples:
-        yield f"Other work ran on this machine during {percent(disturbed / samples)} of the samples."
-
-
-def device_line(record: Run) -> str:
-    """What ran where, with what."""
-    environment = record["environment"]
-    parts = [environment["device"]]
-    if environment.get("threads"):
-        parts.append(f"{environment['threads']} threads")
-    if environment.get("memory_bytes"):
-        parts.append(f"up to {binary(environment['memory_bytes'])}")
-    if environment.get("believed_cache_bytes"):
-        cache = f"cache {binary(environment['believed_cache_bytes'])}"
-        if environment.get("cache_bytes") not in (None, environment["believed_cache_bytes"]):
-            cache += f" (reported {binary(environment['cache_bytes'])})"
-        parts.append(cache)
-    parts.append(f"torch {environment['torch']}")
-    if environment.get("driver"):
-        parts.append(f"driver {environment['driver']}")
-    if environment.get("started"):
-        parts.append(environment["started"])
-    return ", ".join(parts)
-
-
-def reason_lines(record: Run) -> Iterator[tuple[str, str, str]]:
-    """Path, verdict and reason of every row that is not confirmed; rows with the same reason share a line."""
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for op in record["ops"]:
-        if op["verdict"] != "confirmed":
-            grouped.setdefault((op["verdict"], op["reason"]), []).append(op["path"])
-    for (verdict, reason), paths in grouped.items():
-        yield ", ".join(paths), verdict, reason
 
 
 def _ceilings(record: Run) -> Any:
@@ -137,58 +63,39 @@ def _amount(value: float, unit: str) -> str:
     return duration(value) if unit == "s" else si(value, unit)
 
 
-_COLUMNS: Final = (
-    ("op", "left"),
-    ("count", "right"),
-    ("floor", "right"),
-    ("time", "right"),
-    ("95 % interval", "right"),
-    ("of roof", "right"),
-    ("MFU", "right"),
-    ("MBU", "right"),
-    ("predicted", "left"),
-    ("measured", "left"),
-    ("verdict", "left"),
+_Cell = str | Text
+
+_COLUMNS: Final[tuple[tuple[str, str, int, Callable[[Op], _Cell]], ...]] = (
+    ("count", "right", 103, lambda op: integer(op["count"])),
+    ("floor", "right", 0, lambda op: duration(op["predicted"]["floor_s"])),
+    ("time", "right", 0, lambda op: duration(time_of(op))),
+    ("+-", "right", 112, lambda op: percent(spread_of(op))),
+    ("of roof", "right", 0, lambda op: percent(op["roof_fraction"])),
+    ("MFU", "right", 118, lambda op: percent(op.get("mfu"))),
+    ("MBU", "right", 118, lambda op: percent(op.get("mbu"))),
+    ("predicted", "left", 95, lambda op: _bound(op["predicted"]["bound"], bool(op["predicted"].get("near_ridge")))),
+    ("measured", "left", 0, lambda op: _bound(op["measured"]["bound"])),
+    ("verdict", "left", 0, lambda op: Text(op["verdict"], style=VERDICT_STYLE.get(op["verdict"], ""))),
 )
+"""Title, side, the width of terminal from which on it is shown, and the cell of an op."""
 
 
-def _ops(record: Run) -> Any:
-    made = table(_COLUMNS)
-    for op in record["ops"]:
-        predicted, measured = op["predicted"], op["measured"]
-        mark = " ~" if predicted.get("near_ridge") else ""
-        made.add_row(
-            op["path"],
-            integer(op["count"]),
-            duration(predicted["floor_s"]),
-            duration(_time(op)),
-            _interval(op),
-            percent(op["roof_fraction"]),
-            percent(op.get("mfu")),
-            percent(op.get("mbu")),
-            _bound(predicted["bound"], mark),
-            _bound(measured["bound"]),
-            Text(op["verdict"], style=VERDICT_STYLE.get(op["verdict"], "")),
-        )
+def _ops(record: Run, width: int) -> Any:
+    shown = [column for column in _COLUMNS if width >= column[2]]
+    made = table((("op", "left"), *((title, side) for title, side, _, _ in shown)))
+    for depth, name, op, _ in outline(record["ops"]):
+        label = "  " * depth + name
+        if op is None:
+            made.add_row(Text(label, style="bold"), *[""] * len(shown))
+        else:
+            made.add_row(label, *(cell(op) for _, _, _, cell in shown))
     return made
 
 
-def _bound(bound: str | None, mark: str = "") -> Text:
-    return Text("-") if bound is None else Text(bound + mark, style=BOUND_STYLE.get(bound, ""))
-
-
-def _time(op: Op) -> float | None:
-    measured = op["measured"]
-    if measured.get("time_s") is not None:
-        return float(measured["time_s"])
-    return float(measured["processes"][0]["median_s"]) if measured["processes"] else None
-
-
-def _interval(op: Op) -> str:
-    processes = op["measured"]["processes"]
-    if not processes:
-        return "-"
-    return f"{duration(min(p['low_s'] for p in processes))} to {duration(max(p['high_s'] for p in processes))}"
+def _bound(bound: str | None, near_ridge: bool = False) -> Text:
+    if bound is None:
+        return Text("-")
+    return Text(bound + (" ~" if near_ridge else ""), style=BOUND_STYLE.get(bound, ""))
 
 
 def _details(console: Console, record: Run) -> None:
@@ -211,33 +118,3 @@ def _details(console: Console, record: Run) -> None:
             cells = (op["kernel"] or "-", integer(samples), integer(measured.get("copies")), cold)
             made.add_row(op["path"], *cells, op["stop_reason"] or "-")
     console.print(made)
-
-
-def run_rows(record: Run) -> list[dict[str, Any]]:
-    """One flat row an op, numbers in SI base units: what the CSV and Markdown renderers print."""
-    return [_row(op) for op in record["ops"]]
-
-
-def _row(op: Op) -> dict[str, Any]:
-    process = (op["measured"]["processes"] or [{}])[0]
-    return {
-        "id": op["id"],
-        "workload": op["workload"],
-        "path": op["path"],
-        "kind": op.get("kind", ""),
-        "count": op.get("count", 1),
-        "kernel": op["kernel"],
-        "floor_s": op["predicted"]["floor_s"],
-        "time_s": _time(op),
-        "median_s": process.get("median_s"),
-        "low_s": process.get("low_s"),
-        "high_s": process.get("high_s"),
-        "roof_fraction": op["roof_fraction"],
-        "mfu": op.get("mfu"),
-        "mbu": op.get("mbu"),
-        "predicted": op["predicted"]["bound"],
-        "limiter": op["predicted"]["limiter"],
-        "measured": op["measured"]["bound"],
-        "verdict": op["verdict"],
-        "reason": op["reason"],
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from roofline.quantities import duration, integer, percent, ratio, si
 from roofline.render import Options, words
-from roofline.render.console import BOUND_STYLE, collect, rows, table
+from roofline.render.console import BOUND_STYLE, collect, outline, pinned, rows, table
 
 Result = Mapping[str, Any]
 
@@ -39,7 +39,7 @@ def _one(console: Console, result: Result, verbose: bool) -> None:
     console.print(words.headline(result), style=f"bold {BOUND_STYLE[summary['bound']]}")
     console.print(words.floor_sentence(result))
     console.print()
-    console.print(_op_table(result, verbose))
+    console.print(pinned(_op_table(result, verbose)))
     if len(result["ops"]) > 1:
         console.print("FLOPs, bytes and floor of an op are for one execution; its share is of all of them", style="dim")
     if any(op["near_ridge"] for op in result["ops"]):
@@ -69,7 +69,7 @@ _COLUMNS = (
 
 def _op_table(result: Result, verbose: bool) -> Any:
     made = table(_COLUMNS)
-    for depth, name, op, count in _outline(result["ops"]):
+    for depth, name, op, count in outline(result["ops"]):
         label = "  " * depth + name
         if op is None:
             made.add_row(Text(label, style="bold"), integer(count) if count > 1 else "", *[""] * 7)
@@ -108,22 +108,6 @@ def _tensor_row(tensor: Mapping[str, Any], depth: int) -> Sequence[str | Text]:
     label = f"{'  ' * depth}{tensor['access']} {tensor['name']} {words.shape_text(tensor['shape'])} {tensor['dtype']}"
     cells = (label, "", "", si(tensor["traffic_bytes"], "B"), "", tensor["role"], "", "", "")
     return tuple(Text(cell, style="dim") for cell in cells)
-
-
-def _outline(ops: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, str, Mapping[str, Any] | None, int]]:
-    """Depth, name and op (None for a group) of each line; a group shows how often it runs where its ops agree."""
-    open_groups: list[str] = []
-    for index, op in enumerate(ops):
-        *groups, name = op["path"].split("/")
-        shared = 0
-        while shared < min(len(groups), len(open_groups)) and groups[shared] == open_groups[shared]:
-            shared += 1
-        for depth in range(shared, len(groups)):
-            prefix = "/".join(groups[: depth + 1]) + "/"
-            counts = {other["count"] for other in ops[index:] if other["path"].startswith(prefix)}
-            yield depth, groups[depth], None, counts.pop() if len(counts) == 1 and depth == 0 else 1
-        open_groups = groups
-        yield len(groups), name, op, op["count"]
 
 
 def _what_if(console: Console, result: Result) -> None:
@@ -165,10 +149,10 @@ def _compare(console: Console, results: Sequence[Result]) -> None:
             si(summary["resident_bytes"], "B"),
             {True: "yes", False: "NO", None: "-"}[summary["fits"]],
         )
-    console.print(made)
+    console.print(pinned(made))
     if len({result["workload"]["source"] for result in results}) == 1:
         console.print()
-        console.print(_floors(results))
+        console.print(pinned(_floors(results)))
 
 
 def _floors(results: Sequence[Result]) -> Any:
