@@ -53,10 +53,13 @@ def rows(made: Table, lines: Iterable[Sequence[str | Text]]) -> Table:
     return made
 
 
-def pinned(made: Table) -> Table:
+def pinned(made: Table, options: Options) -> Table:
     """The table with every column but the first as wide as its cells: on a narrow terminal only names are cut."""
+    left = options.width or PLAIN_WIDTH
     for column in made.columns[1:]:
         column.min_width = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+        left -= column.min_width + 2  # and the space between columns
+    made.columns[0].max_width = max(left - 2, 12)
     return made
 
 

@@ -33,7 +33,7 @@ def render(record: Run, options: Options) -> str:
         console.print()
         console.print(_ceilings(record))
         console.print()
-        console.print(pinned(_ops(record, options.width or PLAIN_WIDTH)))
+        console.print(pinned(_ops(record, options.width or PLAIN_WIDTH), options))
         reasons = list(reason_lines(record))
         if reasons:
             console.print()

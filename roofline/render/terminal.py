@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from roofline.quantities import duration, integer, percent, ratio, si
 from roofline.render import Options, words
-from roofline.render.console import BOUND_STYLE, collect, outline, pinned, rows, table
+from roofline.render.console import BOUND_STYLE, PLAIN_WIDTH, collect, outline, pinned, rows, table
 
 Result = Mapping[str, Any]
 
@@ -21,17 +22,17 @@ def render(record: Mapping[str, Any], options: Options) -> str:
 
     def draw(console: Console) -> None:
         if len(results) > 1:
-            _compare(console, results)
+            _compare(console, results, options)
         if len(results) == 1 or options.verbose:
             for index, result in enumerate(results):
                 if index or len(results) > 1:
                     console.print()
-                _one(console, result, options.verbose)
+                _one(console, result, options)
 
     return collect(draw, options)
 
 
-def _one(console: Console, result: Result, verbose: bool) -> None:
+def _one(console: Console, result: Result, options: Options) -> None:
     workload, summary = result["workload"], result["summary"]
     console.print(Text.assemble((workload["name"], "bold"), f": {workload['description']}"))
     console.print(f"on {words.hardware_line(result)}", style="dim")
@@ -39,7 +40,7 @@ def _one(console: Console, result: Result, verbose: bool) -> None:
     console.print(words.headline(result), style=f"bold {BOUND_STYLE[summary['bound']]}")
     console.print(words.floor_sentence(result))
     console.print()
-    console.print(pinned(_op_table(result, verbose)))
+    console.print(pinned(_op_table(result, options.verbose, options.width or PLAIN_WIDTH), options))
     if len(result["ops"]) > 1:
         console.print("FLOPs, bytes and floor of an op are for one execution; its share is of all of them", style="dim")
     if any(op["near_ridge"] for op in result["ops"]):
@@ -54,60 +55,71 @@ def _one(console: Console, result: Result, verbose: bool) -> None:
         console.print(Text.assemble(("Note: ", "bold"), note))
 
 
-_COLUMNS = (
-    ("op", "left"),
-    ("count", "right"),
-    ("FLOPs", "right"),
-    ("bytes", "right"),
-    ("FLOP/B", "right"),
-    ("bound", "left"),
-    ("limiter", "left"),
-    ("floor", "right"),
-    ("share", "right"),
+_COLUMNS: tuple[tuple[str, str, int], ...] = (
+    ("count", "right", 0),
+    ("FLOPs", "right", 92),
+    ("bytes", "right", 0),
+    ("FLOP/B", "right", 0),
+    ("bound", "left", 100),
+    ("limiter", "left", 0),
+    ("floor", "right", 0),
+    ("share", "right", 0),
 )
+"""Title, side, and the width of terminal from which on it is shown."""
 
 
-def _op_table(result: Result, verbose: bool) -> Any:
-    made = table(_COLUMNS)
+def _op_table(result: Result, verbose: bool, width: int) -> Table:
+    shown = [index for index, column in enumerate(_COLUMNS) if width >= column[2]]
+    made = table((("op", "left"), *(_COLUMNS[index][:2] for index in shown)))
+
+    def add(label: str | Text, cells: Sequence[str | Text]) -> None:
+        made.add_row(label, *(cells[index] for index in shown))
+
     for depth, name, op, count in outline(result["ops"]):
         label = "  " * depth + name
         if op is None:
-            made.add_row(Text(label, style="bold"), integer(count) if count > 1 else "", *[""] * 7)
+            add(Text(label, style="bold"), (integer(count) if count > 1 else "", *[""] * 7))
             continue
-        made.add_row(
-            label,
-            integer(op["count"]),
-            si(op["flops"], ""),
-            si(op["bytes"], "B"),
-            ratio(op["intensity"], 3),
-            Text(words.bound_cell(op), style=BOUND_STYLE[op["bound"]]),
-            words.limiter_cell(op),
-            duration(op["floor_s"]),
-            percent(op["share"]),
-        )
+        add(label, _op_cells(op))
         if verbose:
-            rows(made, (_tensor_row(tensor, depth + 1) for tensor in op["tensors"]))
+            for tensor in op["tensors"]:
+                add(*_tensor_row(tensor, depth + 1))
     if len(result["ops"]) > 1:
-        summary = result["summary"]
-        made.add_section()
-        made.add_row(
-            Text("all", style="bold"),
-            integer(sum(op["count"] for op in result["ops"])),
-            si(summary["flops"], ""),
-            si(summary["bytes"], "B"),
-            ratio(summary["intensity"], 3),
-            Text(summary["bound"], style=BOUND_STYLE[summary["bound"]]),
-            " + ".join((summary["limiter"], *summary["co_limiters"])),
-            duration(summary["floor_s"]),
-            "100 %",
-        )
+        add(Text("all", style="bold"), _total_cells(result))
     return made
 
 
-def _tensor_row(tensor: Mapping[str, Any], depth: int) -> Sequence[str | Text]:
+def _op_cells(op: Mapping[str, Any]) -> Sequence[str | Text]:
+    return (
+        integer(op["count"]),
+        si(op["flops"], ""),
+        si(op["bytes"], "B"),
+        ratio(op["intensity"], 3),
+        Text(words.bound_cell(op), style=BOUND_STYLE[op["bound"]]),
+        words.limiter_cell(op),
+        duration(op["floor_s"]),
+        percent(op["share"]),
+    )
+
+
+def _total_cells(result: Result) -> Sequence[str | Text]:
+    summary = result["summary"]
+    return (
+        integer(sum(op["count"] for op in result["ops"])),
+        si(summary["flops"], ""),
+        si(summary["bytes"], "B"),
+        ratio(summary["intensity"], 3),
+        Text(summary["bound"], style=BOUND_STYLE[summary["bound"]]),
+        words.limiter_cell(summary),
+        duration(summary["floor_s"]),
+        "100 %",
+    )
+
+
+def _tensor_row(tensor: Mapping[str, Any], depth: int) -> tuple[Text, Sequence[Text]]:
     label = f"{'  ' * depth}{tensor['access']} {tensor['name']} {words.shape_text(tensor['shape'])} {tensor['dtype']}"
-    cells = (label, "", "", si(tensor["traffic_bytes"], "B"), "", tensor["role"], "", "", "")
-    return tuple(Text(cell, style="dim") for cell in cells)
+    cells = ("", "", si(tensor["traffic_bytes"], "B"), "", "", tensor["role"], "", "")
+    return Text(label, style="dim"), tuple(Text(cell, style="dim") for cell in cells)
 
 
 def _what_if(console: Console, result: Result) -> None:
@@ -120,7 +132,7 @@ def _what_if(console: Console, result: Result) -> None:
         console.print(rows(made, ((f"  {change}", effect) for change, effect in lines)))
 
 
-def _compare(console: Console, results: Sequence[Result]) -> None:
+def _compare(console: Console, results: Sequence[Result], options: Options) -> None:
     columns = (
         ("workload", "left"),
         ("hardware", "left"),
@@ -149,10 +161,10 @@ def _compare(console: Console, results: Sequence[Result]) -> None:
             si(summary["resident_bytes"], "B"),
             {True: "yes", False: "NO", None: "-"}[summary["fits"]],
         )
-    console.print(pinned(made))
+    console.print(pinned(made, options))
     if len({result["workload"]["source"] for result in results}) == 1:
         console.print()
-        console.print(pinned(_floors(results)))
+        console.print(pinned(_floors(results), options))
 
 
 def _floors(results: Sequence[Result]) -> Any:
