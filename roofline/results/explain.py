@@ -29,7 +29,8 @@ def _op(leaf: Leaf, form: ClosedForm) -> dict[str, Any]:
         "source": leaf.op.source,
         "count": leaf.count,
         "symbols": [
-            {"symbol": symbol, "field": name, "value": value, "meaning": doc} for symbol, name, value, doc in form.symbols
+            {"symbol": symbol, "field": name, "value": value, "meaning": doc}
+            for symbol, name, value, doc in form.symbols
         ],
         "arithmetic": {engine: _formula(formula) for engine, formula in form.arithmetic.items()},
         "tensors": [

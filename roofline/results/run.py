@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import types
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, get_args
 
-from roofline.errors import RooflineError, nearest
+from roofline.errors import RooflineError
 from roofline.ops.base import Op, op_fields
 from roofline.results.files import read_record
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
 
 SCHEMA: Final = "roofline/run/1"
 
@@ -170,11 +173,12 @@ class RunRecord:
     ceilings: Mapping[str, Ceiling]
     ops: tuple[OpRun, ...]
     complete: bool
-    schema: str = SCHEMA
+    schema: Literal["roofline/run/1"] = SCHEMA
 
     def to_json(self) -> dict[str, Any]:
         """The record as plain data, the schema first."""
-        return {"schema": self.schema, **{key: value for key, value in _plain(self).items() if key != "schema"}}
+        data = asdict(self)
+        return {"schema": data.pop("schema"), **data}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], file: str | None = None) -> Self:
@@ -184,7 +188,12 @@ class RunRecord:
             raise RooflineError(
                 f"expected a record of schema {SCHEMA}, not {schema!r}", code="bad-record", file=file, key="schema"
             )
-        return cast(Self, _read(cls, data, "", file))
+        from pydantic import ValidationError
+
+        try:
+            return cast(Self, _adapter().validate_python(data))
+        except ValidationError as error:
+            raise _fault(error.errors(include_url=False)[0], file) from None
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -208,117 +217,22 @@ def op_id(op: Op, kernel: str | None) -> str:
 
 def json_schema() -> dict[str, Any]:
     """JSON schema of the record."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A run of roofline validate",
-        **_schema_of(RunRecord),
-    }
-
-
-# Dataclasses to and from plain data ----------------------------------------------------------------------------------
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+    schema = _adapter().json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "A run of roofline validate"}
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
+def _adapter() -> TypeAdapter[RunRecord]:
+    """Reads and describes the dataclasses; pydantic loads only where a record is read or described."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunRecord)
 
 
-def _read(hint: Any, data: Any, key: str, file: str | None) -> Any:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (types.UnionType, Union):
-        if data is None and type(None) in arguments:
-            return None
-        (inner,) = (argument for argument in arguments if argument is not type(None))
-        return _read(inner, data, key, file)
-    if is_dataclass(hint):
-        return _read_object(cast(type, hint), data, key, file)
-    if origin is tuple:
-        items = _expect(data, Sequence, "a list", key, file)
-        return tuple(_read(arguments[0], item, f"{key}.{index}", file) for index, item in enumerate(items))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        items = _expect(data, Mapping, "an object", key, file)
-        return {str(name): _read(arguments[1], item, f"{key}.{name}", file) for name, item in items.items()}
-    if origin is Literal:
-        if data not in arguments:
-            raise RooflineError(
-                f"must be one of {', '.join(arguments)}, not {data!r}",
-                code="bad-record",
-                file=file,
-                key=key,
-                suggestions=nearest(str(data), arguments),
-            )
-        return data
-    return _read_scalar(hint, data, key, file)
-
-
-def _read_object(cls: type, data: Any, key: str, file: str | None) -> Any:
-    given = _expect(data, Mapping, "an object", key, file)
-    values = {}
-    for item in fields(cls):
-        place = f"{key}.{item.name}" if key else item.name
-        if item.name in given:
-            values[item.name] = _read(_hints(cls)[item.name], given[item.name], place, file)
-        elif item.default is MISSING and item.default_factory is MISSING:
-            raise RooflineError(f"the record has no {place}", code="bad-record", file=file, key=place)
-    return cls(**values)
-
-
-_SCALARS: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
-    float: ((int, float), "a number"),
-    int: ((int,), "an integer"),
-    str: ((str,), "text"),
-    bool: ((bool,), "true or false"),
-}
-
-
-def _read_scalar(hint: Any, data: Any, key: str, file: str | None) -> Any:
-    kinds, words = _SCALARS[hint]
-    if not isinstance(data, kinds) or (isinstance(data, bool) and hint is not bool):
-        raise RooflineError(f"{key} must be {words}, not {_short(data)}", code="bad-record", file=file, key=key)
-    return hint(data)
-
-
-def _expect(data: Any, kind: type, words: str, key: str, file: str | None) -> Any:
-    if not isinstance(data, kind) or isinstance(data, str):
-        raise RooflineError(
-            f"{key or 'the record'} must be {words}, not {_short(data)}", code="bad-record", file=file, key=key or None
-        )
-    return data
-
-
-def _short(data: Any) -> str:
-    text = repr(data)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _schema_of(hint: Any) -> dict[str, Any]:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (types.UnionType, Union):
-        (inner,) = (argument for argument in arguments if argument is not type(None))
-        return {"anyOf": [_schema_of(inner), {"type": "null"}]}
-    if is_dataclass(hint):
-        cls = cast(type, hint)
-        properties = {item.name: _schema_of(_hints(cls)[item.name]) for item in fields(cls)}
-        needed = [item.name for item in fields(cls) if item.default is MISSING and item.default_factory is MISSING]
-        if cls is RunRecord:
-            properties["schema"] = {"const": SCHEMA}
-            needed.insert(0, "schema")
-        return {"type": "object", "properties": properties, "required": needed}
-    if origin is tuple:
-        return {"type": "array", "items": _schema_of(arguments[0])}
-    if origin is Literal:
-        return {"enum": list(arguments)}
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": _schema_of(arguments[1])}
-    names = {float: "number", int: "integer", str: "string", bool: "boolean"}
-    return {"type": names[hint]}
+def _fault(fault: ErrorDetails, file: str | None) -> RooflineError:
+    key = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "missing":
+        message = f"the record has no {key}"
+    else:
+        message = f"{key or 'the record'} {fault['msg'].replace('Input should', 'must', 1)}"
+    return RooflineError(message, code="bad-record", file=file, key=key or None)
