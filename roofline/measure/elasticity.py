@@ -11,6 +11,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Final
 
 from roofline.analysis import OpPrediction
@@ -30,13 +31,16 @@ KEPT: Final = frozenset({"head_dim", "head_dim_v", "window", "sinks"})
 MOST: Final = 6
 """Neighbours that an op is timed at."""
 
+COLLINEAR: Final = thresholds.MAX_CORRELATION - 0.05
+"""Correlation from which shapes with two sizes changed are tried as well: losing one point must not spoil the fit."""
+
 MOVES: Final = math.log(1.4)
 """Change of the floor from which a point says something about time over size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """The op with one size changed: ``field`` times ``factor``."""
+    """The op with ``field`` times ``factor``; for ``a/b`` the one is multiplied and the other divided by it."""
 
     op: Op
     field: str
@@ -60,23 +64,30 @@ class Point:
 
 
 def neighbours(op: Op) -> list[Neighbour]:
-    """The op with each of its sizes changed by each of the factors, wherever that still is an op.
+    """The op with a size changed by each of the factors, or with two changed against each other.
 
-    Follows from the declaration alone: a size below its minimum, not an integer, or refused by ``Op.check()`` (query
-    heads that no longer fill their groups) is left out, and so is one that changes neither arithmetic nor traffic.
+    Follows from the declaration alone: what is below a minimum, not an integer, or refused by ``Op.check()`` (query
+    heads that no longer fill their groups) is left out, and so is what changes neither arithmetic nor traffic.
     """
+    names = [name for name in sizes_of(op) if name not in KEPT]
+    larger = [name for name in names if getattr(op, name) > 1]  # one is often a kernel of its own
+    axes = [*((name,) for name in names), *combinations(larger, 2)]
     found = []
-    for name, value in sizes_of(op).items():
-        if name in KEPT:
-            continue
+    for axis in axes:
         for factor in FACTORS:
-            scaled = value * factor
-            if scaled != int(scaled) or scaled == value or scaled < op_fields(type(op))[name].minimum:
-                continue
-            changed = op.with_(**{name: int(scaled)})
-            if _is_sound(changed) and _work(changed) != _work(op):
-                found.append(Neighbour(changed, name, factor))
+            scaled = {name: getattr(op, name) * by for name, by in zip(axis, (factor, 1 / factor), strict=False)}
+            changed = _changed(op, scaled)
+            if changed is not None and _work(changed) != _work(op):
+                found.append(Neighbour(changed, "/".join(axis), factor))
     return found
+
+
+def _changed(op: Op, sizes: Mapping[str, float]) -> Op | None:
+    infos = op_fields(type(op))
+    if any(value != int(value) or value < infos[name].minimum or value == 0 for name, value in sizes.items()):
+        return None
+    changed = op.with_(**{name: int(value) for name, value in sizes.items()})
+    return changed if _is_sound(changed) else None
 
 
 def _is_sound(op: Op) -> bool:
@@ -96,21 +107,49 @@ def choose(
     found: Sequence[Neighbour],
     predict: Callable[[Op], OpPrediction],
     affordable: Callable[[Sequence[OpPrediction]], bool],
+    runs: Callable[[Op], bool] = lambda op: True,
 ) -> list[Neighbour]:
     """The neighbours to time: those that tell FLOPs from bytes best, on the same side of the ridge as the op.
 
-    Taken one by one, each time the one that adds most (``_merit``). ``affordable`` says whether a set fits time and
-    memory.
+    Shapes with one size changed where they can tell them apart; else also those with two changed against each other.
+    ``affordable`` says whether a set fits time and memory, ``runs`` whether the kernel takes a shape.
     """
     known = [(neighbour, prediction) for neighbour in found if (prediction := _same_side(base, predict, neighbour))]
-    chosen: list[tuple[Neighbour, OpPrediction]] = []
+    single = _best_set(base, [entry for entry in known if "/" not in entry[0].field], affordable, runs)
+    together = _collinear(base, single)
+    if together >= COLLINEAR:
+        reshaped = _best_set(base, known, affordable, runs)
+        if _collinear(base, reshaped) < together:
+            single = reshaped
+    return [neighbour for neighbour, _ in single]
+
+
+_Entry = tuple[Neighbour, OpPrediction]
+
+
+def _best_set(
+    base: OpPrediction,
+    known: Sequence[_Entry],
+    affordable: Callable[[Sequence[OpPrediction]], bool],
+    runs: Callable[[Op], bool],
+) -> list[_Entry]:
+    """Taken one by one, each time the one that adds most (``_merit``)."""
+    left, chosen = list(known), list[_Entry]()
     while len(chosen) < MOST:
-        options = [entry for entry in known if entry not in chosen and _nearer_taken(entry[0], chosen, known)]
+        options = [entry for entry in left if _nearer_taken(entry[0], chosen, left)]
         options = [entry for entry in options if affordable([p for _, p in (*chosen, entry)])]
         if not options:
             break
-        chosen.append(max(options, key=lambda entry: _merit(base, [p for _, p in (*chosen, entry)])))
-    return [neighbour for neighbour, _ in chosen]
+        best = max(options, key=lambda entry: _merit(base, [p for _, p in (*chosen, entry)]))
+        left.remove(best)
+        if runs(best[0].op):
+            chosen.append(best)
+    return chosen
+
+
+def _collinear(base: OpPrediction, chosen: Sequence[_Entry]) -> float:
+    points = [base, *(prediction for _, prediction in chosen)]
+    return abs(stats.correlation([_log(p.flops) for p in points], [_log(p.bytes) for p in points]))
 
 
 def _same_side(base: OpPrediction, predict: Callable[[Op], OpPrediction], neighbour: Neighbour) -> OpPrediction | None:
@@ -118,17 +157,12 @@ def _same_side(base: OpPrediction, predict: Callable[[Op], OpPrediction], neighb
     return prediction if prediction.bound == base.bound and not prediction.near_ridge else None
 
 
-def _nearer_taken(
-    neighbour: Neighbour,
-    chosen: Sequence[tuple[Neighbour, OpPrediction]],
-    known: Sequence[tuple[Neighbour, OpPrediction]],
-) -> bool:
+def _nearer_taken(neighbour: Neighbour, chosen: Sequence[_Entry], left: Sequence[_Entry]) -> bool:
     """Four times a size comes only after twice, so that a kernel switch between them is seen."""
-    nearer = math.sqrt(neighbour.factor) if neighbour.factor in (4.0, 0.25) else None
-    if nearer is None:
+    if neighbour.factor in (2.0, 0.5) or "/" in neighbour.field:
         return True
-    same = [entry for entry in known if entry[0].field == neighbour.field and entry[0].factor == nearer]
-    return not same or same[0] in chosen
+    nearer = (neighbour.field, math.sqrt(neighbour.factor))
+    return not any((entry[0].field, entry[0].factor) == nearer for entry in left)
 
 
 def _merit(base: OpPrediction, others: Sequence[OpPrediction]) -> float:
@@ -140,7 +174,7 @@ def _merit(base: OpPrediction, others: Sequence[OpPrediction]) -> float:
     x, y = [_log(point.flops) for point in points], [_log(point.bytes) for point in points]
     spread = statistics.pvariance(x) + statistics.pvariance(y)
     apart = 1 - stats.correlation(x, y) ** 2
-    return statistics.pvariance(x) * statistics.pvariance(y) * apart**2 + 1e-3 * spread
+    return statistics.pvariance(x) * statistics.pvariance(y) * apart**3 + 1e-3 * spread
 
 
 def _log(value: float) -> float:
@@ -166,7 +200,8 @@ def read(
     if not kept or kept[0] != 0:
         return Elasticity(len(kept), note="the op itself took no time")
     kept, note = _before_switches(points, [effect or 0.0 for effect in effects], kept)
-    return replace(_separate(points, table, kept) or Elasticity(len(kept)), **_slope(points, table, kept, note))
+    found = _separate(points, table, kept) or Elasticity(len(kept), _together(points, kept))
+    return replace(found, **_slope(points, table, kept, note))
 
 
 def _log_times(row: Sequence[Sample], launch_s: float) -> list[Cell]:
@@ -206,34 +241,56 @@ def _plausible(a: Point, b: Point, grown: float) -> bool:
 
 
 def _separate(points: Sequence[Point], table: Sequence[Sequence[Cell]], kept: Sequence[int]) -> Elasticity | None:
-    """Both elasticities; None where they cannot be told apart, or where no power law passes near all points."""
-    if len(kept) < thresholds.MIN_POINTS or any(points[i].flops <= 0 or points[i].bytes <= 0 for i in kept):
+    """Both elasticities; None where they cannot be told apart, or where no power law passes near the points.
+
+    One point may be left out, the op itself never: another kernel took over there too smoothly to be seen as a step.
+    """
+    found = _plane(points, table, kept)
+    if found is None:
+        return None
+    if found.residual <= thresholds.MAX_RESIDUAL:
+        return found.elasticity
+    others = [_plane(points, table, [i for i in kept if i != out]) for out in kept if out]
+    best = min((other for other in others if other is not None), key=lambda other: other.residual, default=None)
+    return best.elasticity if best is not None and best.residual <= thresholds.MAX_RESIDUAL else None
+
+
+def _together(points: Sequence[Point], kept: Sequence[int]) -> float | None:
+    """How far FLOPs and bytes move together; None where there are none of one of them, or a single point."""
+    if len(kept) < 2 or any(points[i].flops <= 0 or points[i].bytes <= 0 for i in kept):
+        return None
+    return stats.correlation([math.log(points[i].flops) for i in kept], [math.log(points[i].bytes) for i in kept])
+
+
+@dataclass(frozen=True, slots=True)
+class _Plane:
+    elasticity: Elasticity
+    residual: float
+
+
+def _plane(points: Sequence[Point], table: Sequence[Sequence[Cell]], kept: Sequence[int]) -> _Plane | None:
+    together = _together(points, kept)
+    if len(kept) < thresholds.MIN_POINTS or together is None or abs(together) >= thresholds.MAX_CORRELATION:
         return None
     x, y = [math.log(points[i].flops) for i in kept], [math.log(points[i].bytes) for i in kept]
-    together = stats.correlation(x, y)
-    spread = min(max(x) - min(x), max(y) - min(y))
-    if abs(together) >= thresholds.MAX_CORRELATION or spread < math.log(thresholds.MIN_SPAN) - 1e-9:
+    if min(max(x) - min(x), max(y) - min(y)) < math.log(thresholds.MIN_SPAN) - 1e-9:
         return None
 
     def fit(columns: Sequence[int]) -> Mapping[str, float] | None:
         z = _effects(table, kept, columns)
-        plane = z and stats.plane(x, y, z)
-        if not z or not plane:
+        plane = stats.plane(x, y, z) if z else None
+        if z is None or plane is None:
             return None
         a, b, c = plane
         worst = max(abs(a * u + b * v + c - w) for u, v, w in zip(x, y, z, strict=True))
         return {"a": a, "b": b, "residual": worst}
 
     whole = fit(range(len(table[0])))
-    if whole is None or whole["residual"] > thresholds.MAX_RESIDUAL:
+    if whole is None:
         return None
     drawn = stats.bootstrap(len(table[0]), fit)
-    return Elasticity(
-        points=len(kept),
-        correlation=together,
-        flops=_estimate(whole["a"], drawn["a"]),
-        bytes=_estimate(whole["b"], drawn["b"]),
-    )
+    flops, traffic = _estimate(whole["a"], drawn["a"]), _estimate(whole["b"], drawn["b"])
+    return _Plane(Elasticity(len(kept), together, flops, traffic), whole["residual"])
 
 
 def _slope(

@@ -87,11 +87,11 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
 
 
 def usable_cores(root: Path = ROOT) -> int:
-    """Physical cores that this process may keep busy: its affinity, hyperthreads once, within the quota."""
+    """Physical cores that this process may keep busy: its affinity, hyperthreads once, whole ones of its quota."""
     allowed = _affinity()
     cores = {_siblings(root, cpu) for cpu in allowed}
     quotas = [quota for folder in _groups(root, "cpu") if (quota := _quota(folder)) is not None]
-    return max(1, min([len(cores), *(int(quota + 0.5) for quota in quotas)]))
+    return max(1, min([len(cores), *(int(quota) for quota in quotas)]))
 
 
 def _affinity() -> list[int]:

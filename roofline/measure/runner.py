@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from roofline.analysis import OpPrediction, analyse
-from roofline.errors import RooflineError
-from roofline.kernels import Kernel, Operands, Prepared, choose, prepare
+from roofline.kernels import Kernel, Operands, Prepared, availability, choose, prepare
 from roofline.measure import elasticity, thresholds
 from roofline.measure.ceilings import Calibration, MeasuredCeilings, Reading, relevant
 from roofline.measure.devices import Device
@@ -127,13 +126,10 @@ def time_op(
     tells = own.shape.cold or op.resident_bytes < _span(calibration)
     if tells and kernel.surrogate is None and not prediction.near_ridge:
         left = budget_s - (device.now() - start)
-        for neighbour in _neighbours(prediction, seconds, calibration, own, left):
+        for neighbour in _neighbours(prediction, seconds, calibration, kernel, own, left):
             room = device.memory_bytes - sum(lane.copies * lane.shape.op.resident_bytes for lane in lanes)
             shape = Shape(neighbour.op, neighbour.field, neighbour.factor)
-            try:
-                lane = _lane(shape, calibration, kernel, seed, room, _shared(neighbour.op, own))
-            except RooflineError:  # this kernel does not run that shape
-                continue
+            lane = _lane(shape, calibration, kernel, seed, room, _shared(neighbour.op, own))
             lane.sampler.warm_up()
             lanes.append(lane)
     touches, reason = _rounds(lanes, calibration, relevant(prediction), start, budget_s)
@@ -193,7 +189,7 @@ def _shared(op: Op, own: _Lane) -> Operands:
 
 
 def _neighbours(
-    prediction: OpPrediction, seconds: float, calibration: Calibration, own: _Lane, left_s: float
+    prediction: OpPrediction, seconds: float, calibration: Calibration, kernel: Kernel, own: _Lane, left_s: float
 ) -> list[Neighbour]:
     """The neighbours that tell most and fit the memory and the time that is left for a few rounds."""
     ceilings = calibration.ceilings()
@@ -212,7 +208,10 @@ def _neighbours(
         needed = (thresholds.ROUNDS + WARM_UP_CALLS) * each_round + made * own.prepare_s / held
         return bool(needed <= left_s and held + made <= calibration.device.memory_bytes)
 
-    return elasticity.choose(prediction, elasticity.neighbours(own.shape.op), predicted, affordable)
+    def runs(op: Op) -> bool:
+        return availability(kernel, op, calibration.device.torch_name) is None
+
+    return elasticity.choose(prediction, elasticity.neighbours(own.shape.op), predicted, affordable, runs)
 
 
 def _made_bytes(op: Op, own: _Lane) -> float:

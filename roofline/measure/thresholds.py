@@ -77,8 +77,8 @@ MIN_SPAN: Final = 2.0
 MAX_CORRELATION: Final = 0.9
 """FLOPs and bytes that move together more than this cannot be told apart."""
 
-MAX_RESIDUAL: Final = 0.15
-"""Largest residual (natural log of time) that a fit may leave at any point."""
+MAX_RESIDUAL: Final = 0.2
+"""Largest residual (natural log of time) that a fit may leave at any point; one point beyond it may be left out."""
 
 MAX_SPREAD: Final = 0.25
 """Largest half-width of the interval of an elasticity on which a verdict may rest."""

@@ -103,14 +103,16 @@ def _overhead(evidence: Evidence) -> Judgement | None:
     found = evidence.elasticity
     if found is None:
         return None
-    if found.flops is not None and found.bytes is not None and _flat(found.flops) and _flat(found.bytes):
-        reason = f"its time hardly answers to size ({_pair(found)})"
-        return Judgement("overhead-bound", reason, "overhead")
-    if found.slope is not None and _flat(found.slope):
-        why = _busy(evidence) if evidence.disturbed > MOSTLY else "what it does per call outweighs its work"
-        reason = f"its time hardly answers to size ({_slope(found)}): {why}"
-        return Judgement("overhead-bound", reason, "overhead")
-    return None
+    if found.flops is not None and found.bytes is not None:
+        if not (_flat(found.flops) and _flat(found.bytes)):
+            return None
+        answers = _pair(found)
+    elif found.slope is not None and _flat(found.slope):
+        answers = _slope(found)
+    else:
+        return None
+    why = _busy(evidence) if evidence.disturbed > MOSTLY else "what it does per call outweighs its work"
+    return Judgement("overhead-bound", f"its time hardly answers to size ({answers}): {why}", "overhead")
 
 
 def _flat(estimate: Estimate) -> bool:
