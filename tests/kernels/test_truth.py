@@ -226,6 +226,31 @@ def test_every_kernel_computes_the_operation_in_any_storage_format(op_type, data
     _check_kernels(data.draw(ops(op_type)))
 
 
+NARROW_PRODUCTS = [
+    *(({"weight_dtype": name, "compute": "bf16"}, "weight-int4") for name in ("int4-g128", "int4-g128-zp")),
+    ({"weight_dtype": "int8", "compute": "bf16"}, "weight-int8"),
+    ({"weight_dtype": "int8", "dtype": "fp16", "compute": "fp16"}, "weight-int8"),
+    ({"dtype": "fp8"}, "scaled-mm"),
+    ({"dtype": "fp8-row"}, "scaled-mm"),
+    ({"dtype": "fp8", "out_dtype": "fp32"}, "scaled-mm"),
+    ({"dtype": "int8"}, "int-mm"),
+]
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("tokens", [1, 5, 33])
+@pytest.mark.parametrize(("dtypes", "name"), NARROW_PRODUCTS)
+def test_products_of_narrow_formats(dtypes, name, tokens, bias):
+    op = Linear(tokens=tokens, in_features=256, out_features=48, bias=bias, **dtypes)
+    assert name in [kernel.name for kernel, _, _ in runs(op)]
+    _check_kernels(op)
+
+
+@pytest.mark.parametrize("op", LARGE, ids=lambda op: f"{op.kind}-{LARGE.index(op)}")
+def test_every_kernel_computes_a_larger_operation(op):
+    _check_kernels(op)
+
+
 @pytest.mark.parametrize("window", [None, 3])
 @pytest.mark.parametrize("head_dim_v", [8, 4])
 @pytest.mark.parametrize(("queries", "cached"), [(1, 9), (9, 0), (4, 7)], ids=["decode", "prompt", "chunk"])
