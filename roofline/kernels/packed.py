@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 
 import torch
 from torch.nn.functional import pad
@@ -72,8 +74,7 @@ class Packed:
         if DTYPES[self.dtype].bits == 8:
             return self.payload.to(work)
         if DTYPES[self.dtype].native == "fp4":
-            table = torch.tensor([*_E2M1, *(-value for value in _E2M1)], dtype=work, device=self.device)
-            return table[self.codes().long()]
+            return _table((*_E2M1, *(-value for value in _E2M1)), work, self.device)[self.codes().long()]
         return self.codes().to(work) - _INT4_MIDDLE
 
     def _scales(self, work: torch.dtype) -> torch.Tensor:
@@ -149,6 +150,12 @@ def unpack_halves(data: torch.Tensor) -> torch.Tensor:
     return torch.stack((data & 15, data >> 4), -1).flatten(-2)
 
 
+@cache
+def _table(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """A constant on the device: made once, as the copy from the host would wait for a GPU in every call."""
+    return torch.tensor(values, dtype=dtype, device=device)
+
+
 def _blocked(values: torch.Tensor, row: DType) -> torch.Tensor:
     """(..., columns) as (..., blocks, block), zeros at the end of the last block."""
     columns = values.shape[-1]
@@ -183,9 +190,8 @@ def _encode(scaled: torch.Tensor, name: str) -> torch.Tensor:
         return scaled.to(_E4M3)
     if name == "int4-g128":
         return pack_halves((scaled.round() + _INT4_MIDDLE).to(torch.uint8))
-    table = torch.tensor(_E2M1, device=scaled.device)
-    middles = (table[1:] + table[:-1]) / 2
-    codes = torch.bucketize(scaled.abs(), middles).to(torch.uint8)
+    middles = tuple((low + high) / 2 for low, high in pairwise(_E2M1))
+    codes = torch.bucketize(scaled.abs(), _table(middles, torch.float32, scaled.device)).to(torch.uint8)
     return pack_halves(codes | ((scaled < 0).to(torch.uint8) << 3))
 
 
