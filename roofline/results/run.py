@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, get_args
 
-from roofline.errors import RooflineError
+from roofline.errors import RooflineError, nearest
 from roofline.ops.base import Op, op_fields
 from roofline.results.files import read_record
 
@@ -191,7 +191,7 @@ class RunRecord:
         from pydantic import ValidationError
 
         try:
-            return cast(Self, _adapter().validate_python(data))
+            return cast(Self, _adapter().validate_json(json.dumps(data), strict=True))
         except ValidationError as error:
             raise _fault(error.errors(include_url=False)[0], file) from None
 
@@ -235,4 +235,6 @@ def _fault(fault: ErrorDetails, file: str | None) -> RooflineError:
         message = f"the record has no {key}"
     else:
         message = f"{key or 'the record'} {fault['msg'].replace('Input should', 'must', 1)}"
-    return RooflineError(message, code="bad-record", file=file, key=key or None)
+    known = VERDICTS if key.endswith("verdict") else ()
+    near = nearest(str(fault["input"]), known)
+    return RooflineError(message, code="bad-record", file=file, key=key or None, suggestions=near)
