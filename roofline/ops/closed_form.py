@@ -47,7 +47,8 @@ def closed_form(op: Op) -> ClosedForm:
             str(engine): formula(twin.arithmetic()[engine], count) for engine, count in op.arithmetic().items()
         },
         tensors={
-            known.name: (formula(named.traffic_bytes, known.traffic_bytes), _shape(named.shape)) for named, known in pairs
+            known.name: (formula(named.traffic_bytes, known.traffic_bytes), _shape(named.shape))
+            for named, known in pairs
         },
         flops=formula(twin.flops, op.flops),
         bytes=formula(twin.traffic_bytes, op.traffic_bytes),
