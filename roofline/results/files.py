@@ -66,9 +66,7 @@ def write(path: Path, content: str | bytes, *, force: bool = False) -> None:
     try:
         _write(path, data, force)
     except OSError as error:
-        raise RooflineError(
-            f"cannot write it: {error.strerror or error}", code="unwritable", file=str(path)
-        ) from error
+        raise RooflineError(f"cannot write it: {error.strerror or error}", code="unwritable", file=str(path)) from error
 
 
 def _write(path: Path, data: bytes, force: bool) -> None:
