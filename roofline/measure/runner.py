@@ -116,23 +116,23 @@ def time_op(
     a small part of something large, which stays in the cache.
     Raises ``Skipped`` where the op does not fit memory or time, ``RooflineError`` where no kernel runs it.
     """
-    device, start = calibration.device, calibration.device.now()
+    device = calibration.device
+    clock = _Clock(device, device.now(), budget_s)
     prediction = predict(op, calibration.ceilings())
     _refuse_too_large(op, prediction, device, budget_s)
     kernel = choose(op, device.torch_name, compile=compile)
     own = _lane(Shape(op), calibration, kernel, seed, device.memory_bytes)
-    seconds = own.sampler.warm_up()
+    own.sampler.warm_up()
+    touches = _Touches(calibration, relevant(prediction))
+    _head_start(own.sampler, clock)
+    alone = len(own.sampler.samples)
     lanes = [own]
     tells = own.shape.cold or op.resident_bytes < _span(calibration)
     if tells and kernel.surrogate is None and not prediction.near_ridge:
-        left = budget_s - (device.now() - start)
-        for neighbour in _neighbours(prediction, seconds, calibration, kernel, own, left):
-            room = device.memory_bytes - sum(lane.copies * lane.shape.op.resident_bytes for lane in lanes)
-            shape = Shape(neighbour.op, neighbour.field, neighbour.factor)
-            lane = _lane(shape, calibration, kernel, seed, room, _shared(neighbour.op, own))
-            lane.sampler.warm_up()
-            lanes.append(lane)
-    touches, reason = _rounds(lanes, calibration, relevant(prediction), start, budget_s)
+        lanes += _neighbour_lanes(prediction, calibration, kernel, own, clock, seed)
+    reason = _rounds(lanes, touches, clock)
+    touches.take()
+    rounds = len(own.sampler.samples) - alone
     return OpTiming(
         kernel=kernel,
         samples=tuple(own.sampler.samples),
@@ -140,9 +140,52 @@ def time_op(
         batch=own.sampler.batch,
         copies=own.copies,
         shapes=tuple(lane.shape for lane in lanes),
-        rounds=tuple(tuple(lane.sampler.samples) for lane in lanes),
-        touches=tuple(touches),
+        rounds=tuple(tuple(lane.sampler.samples[len(lane.sampler.samples) - rounds :]) for lane in lanes),
+        touches=tuple(touches.readings),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """A share of the budget."""
+
+    device: Device
+    start: float
+    budget_s: float
+
+    @property
+    def spent_s(self) -> float:
+        return self.device.now() - self.start
+
+    @property
+    def left_s(self) -> float:
+        return self.budget_s - self.spent_s
+
+
+class _Touches:
+    """The ceilings that matter to an op, read before, between and after its timing."""
+
+    def __init__(self, calibration: Calibration, names: Sequence[str]) -> None:
+        self._calibration, self._names = calibration, names
+        self.readings: list[Mapping[str, Reading]] = []
+        self.take()
+
+    def take(self) -> None:
+        self.readings.append(self._calibration.touch(self._names))
+        self._taken = self._calibration.device.now()
+
+    def take_when_due(self) -> None:
+        if self._calibration.device.now() - self._taken >= thresholds.TOUCH_EVERY_S:
+            self.take()
+
+
+def _head_start(sampler: Sampler, clock: _Clock) -> None:
+    """The op's own samples come first: its neighbours may take more time than there is."""
+    while True:
+        sampler.take()
+        enough = len(sampler.samples) >= thresholds.MIN_SAMPLES
+        if enough or clock.spent_s >= thresholds.HEAD_START * clock.budget_s:
+            return
 
 
 def _refuse_too_large(op: Op, prediction: OpPrediction, device: Device, budget_s: float) -> None:
@@ -188,10 +231,30 @@ def _shared(op: Op, own: _Lane) -> Operands:
     return {tensor.name: operands[tensor.name] for tensor in op.tensors() if read.get(tensor.name) == tensor}
 
 
+def _neighbour_lanes(
+    prediction: OpPrediction, calibration: Calibration, kernel: Kernel, own: _Lane, clock: _Clock, seed: int
+) -> list[_Lane]:
+    """Neighbours made ready one by one, while time for a few rounds over them is left."""
+    lanes: list[_Lane] = []
+    device = calibration.device
+    own_s = min(sample.seconds for sample in own.sampler.samples)
+    each_round = own_s
+    for neighbour in _neighbours(prediction, own_s, calibration, kernel, own, clock.left_s):
+        each_round += own_s * predict(neighbour.op, calibration.ceilings()).floor_s / prediction.floor_s
+        if clock.left_s < thresholds.FEWEST_ROUNDS * each_round:
+            break
+        room = device.memory_bytes - sum(lane.copies * lane.shape.op.resident_bytes for lane in (own, *lanes))
+        shape = Shape(neighbour.op, neighbour.field, neighbour.factor)
+        lane = _lane(shape, calibration, kernel, seed, room, _shared(neighbour.op, own))
+        lane.sampler.warm_up()
+        lanes.append(lane)
+    return lanes
+
+
 def _neighbours(
-    prediction: OpPrediction, seconds: float, calibration: Calibration, kernel: Kernel, own: _Lane, left_s: float
+    prediction: OpPrediction, own_s: float, calibration: Calibration, kernel: Kernel, own: _Lane, left_s: float
 ) -> list[Neighbour]:
-    """The neighbours that tell most and fit the memory and the time that is left for a few rounds."""
+    """The neighbours that tell most and fit the memory and the time that is left, for many rounds or else for few."""
     ceilings = calibration.ceilings()
     span = _span(calibration)
     known: dict[Op, OpPrediction] = {}
@@ -202,16 +265,21 @@ def _neighbours(
             known[op] = predict(op, ceilings)
         return known[op]
 
-    def affordable(chosen: Sequence[OpPrediction]) -> bool:
-        each_round = seconds * (1 + sum(point.floor_s for point in chosen) / prediction.floor_s)
-        made = sum(max(span, _made_bytes(point.op, own)) for point in chosen)
-        needed = (thresholds.ROUNDS + WARM_UP_CALLS) * each_round + made * own.prepare_s / held
-        return bool(needed <= left_s and held + made <= calibration.device.memory_bytes)
-
     def runs(op: Op) -> bool:
         return availability(kernel, op, calibration.device.torch_name) is None
 
-    return elasticity.choose(prediction, elasticity.neighbours(own.shape.op), predicted, affordable, runs)
+    def chosen(rounds: int) -> list[Neighbour]:
+        def affordable(points: Sequence[OpPrediction]) -> bool:
+            each_round = own_s * (1 + sum(point.floor_s for point in points) / prediction.floor_s)
+            made = sum(max(span, _made_bytes(point.op, own)) for point in points)
+            needed = (rounds + WARM_UP_CALLS) * each_round + made * own.prepare_s / held
+            return bool(needed <= left_s and held + made <= calibration.device.memory_bytes)
+
+        return elasticity.choose(prediction, found, predicted, affordable, runs)
+
+    found = elasticity.neighbours(own.shape.op)
+    many = chosen(thresholds.ENOUGH_ROUNDS)
+    return many if len(many) >= thresholds.MIN_POINTS - 1 else chosen(thresholds.FEWEST_ROUNDS)
 
 
 def _made_bytes(op: Op, own: _Lane) -> float:
@@ -220,23 +288,17 @@ def _made_bytes(op: Op, own: _Lane) -> float:
     return float(sum(tensor.resident_bytes for tensor in op.tensors() if tensor.name not in shared))
 
 
-def _rounds(
-    lanes: Sequence[_Lane], calibration: Calibration, names: Sequence[str], start: float, budget_s: float
-) -> tuple[list[Mapping[str, Reading]], str]:
+def _rounds(lanes: Sequence[_Lane], touches: _Touches, clock: _Clock) -> str:
     """Sample every lane in turn until the op's own time is known and there are rounds enough, or time is up."""
-    device = calibration.device
     own = lanes[0].sampler
-    touches: list[Mapping[str, Reading]] = [calibration.touch(names)]
-    touched = device.now()
-    enough = thresholds.ENOUGH_ROUNDS if len(lanes) > 1 else 0
+    enough = thresholds.ENOUGH_ROUNDS if len(lanes) > 1 else 1
+    done = 0
     while True:
-        turn = len(own.samples) % len(lanes)
+        turn = done % len(lanes)
         for lane in (*lanes[turn:], *lanes[:turn]):
             lane.sampler.take()
-        reason = why_stop(own.samples, device.now() - start, budget_s, device.kind)
-        if reason is not None and (len(own.samples) >= enough or reason.startswith("budget")):
-            touches.append(calibration.touch(names))
-            return touches, reason
-        if device.now() - touched >= thresholds.TOUCH_EVERY_S:
-            touches.append(calibration.touch(names))
-            touched = device.now()
+        done += 1
+        reason = why_stop(own.samples, clock.spent_s, clock.budget_s, clock.device.kind)
+        if reason is not None and (done >= enough or reason.startswith("budget")):
+            return reason
+        touches.take_when_due()

@@ -115,11 +115,12 @@ MEMORY_SHARE: Final = 0.5
 TOUCH_EVERY_S: Final = 1.0
 """Ceilings are touched again after so much timing of an op."""
 
-ROUNDS: Final = 4
-"""Rounds over an op and its neighbours that its share of the budget should allow."""
+ENOUGH_ROUNDS: Final = 8
+FEWEST_ROUNDS: Final = 3
+"""Rounds over an op and its neighbours: what is aimed for, and what a long op makes do with."""
 
-ENOUGH_ROUNDS: Final = 10
-"""Rounds after which an op whose own time is known stops."""
+HEAD_START: Final = 0.3
+"""Most of its share of the budget that an op's own first samples take."""
 
 EFFICIENCY: Final = 0.4
 """Part of its floor's speed that an op is expected to reach before it was timed, for sharing out the budget."""

@@ -53,8 +53,10 @@ def test_an_op_is_timed_beside_its_neighbours_round_by_round(kernels: Kernels) -
     calibration = machine(noise=(1.0, 1.02, 0.98, 1.01))
     seen = time_op(GEMV, calibration, 30.0)
     assert len(seen.shapes) > thresholds.MIN_POINTS
-    assert {len(row) for row in seen.rounds} == {len(seen.samples)}
-    assert len(seen.samples) >= thresholds.ENOUGH_ROUNDS
+    (rounds,) = {len(row) for row in seen.rounds}
+    assert rounds >= thresholds.ENOUGH_ROUNDS
+    assert len(seen.samples) == rounds + thresholds.MIN_SAMPLES
+    assert seen.rounds[0] == seen.samples[-rounds:]
     assert seen.shapes[0].op == GEMV
     found = elasticities(seen, calibration.known)
     assert found.bytes is not None
@@ -140,6 +142,13 @@ def test_the_budget_is_kept_on_a_slow_machine(kernels: Kernels) -> None:
     seen = time_op(slow, calibration, 6.0)
     assert seen.stop_reason.startswith("budget")
     assert calibration.device.now() <= 6.0 * thresholds.GRACE + 3
+
+
+def test_an_ops_own_samples_come_before_neighbours_that_cannot_be_afforded(kernels: Kernels) -> None:
+    slow = Linear(tokens=1, in_features=65536, out_features=65536)  # 0.36 s
+    seen = time_op(slow, machine(), 4.0)
+    assert len(seen.shapes) < thresholds.MIN_POINTS
+    assert len(seen.samples) >= 3
 
 
 def test_two_timings_add_up_and_lose_nothing(kernels: Kernels) -> None:
