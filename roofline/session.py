@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -198,17 +199,22 @@ def _each(
 
 
 def _weights(ops: Sequence[Distinct], calibration: Calibration) -> list[float]:
-    """Shares of the budget: the square root of the floor, so that long ops get more but do not take all."""
+    """Shares of the budget: the square root of what an op costs, so that long ops get more but do not take all.
+
+    It costs its floor and the making of its operands. Small ones get a part as well, as theirs must be made many
+    times over to be cold; what they leave goes on.
+    """
     from roofline.measure.runner import predict
 
     ceilings = calibration.ceilings()
     roots = []
     for item in ops:
         try:
-            roots.append(predict(item.op, ceilings).floor_s ** 0.5)
+            cost = predict(item.op, ceilings).floor_s + item.op.resident_bytes / thresholds.MAKING_BYTES_PER_S
+            roots.append(cost**0.5)
         except RooflineError:
             roots.append(0.0)
-    least = max(roots, default=0.0) / 10
+    least = max(roots, default=0.0) / 5
     return [max(root, least) if root else 0.0 for root in roots]
 
 
@@ -257,13 +263,10 @@ def _judged(workload: str, item: Distinct, calibration: Calibration, timing: OpT
             disturbed=seen.disturbed / len(seen.samples_s),
         )
     )
-    # within the spread of its ceiling an op is itself the evidence of what the ceiling is at least
-    floor = (
-        prediction.floor_s
-        if judgement.verdict in ("above-roof", "cache-resident")
-        else min(prediction.floor_s, seen.time_s)
-    )
-    reached = fractions(prediction, seen.time_s)
+    # within the spread of its ceilings an op is itself the evidence of what they are at least
+    within = judgement.verdict not in ("above-roof", "cache-resident")
+    floor = min(prediction.floor_s, seen.time_s) if within else prediction.floor_s
+    most = 1.0 if within else math.inf
     process = Process(seen.median_s, seen.low_s, seen.high_s, seen.samples_s, seen.disturbed, seen.calls_per_sample)
     return OpRun(
         id=op_id(item.op, timing.kernel.name),
@@ -272,7 +275,7 @@ def _judged(workload: str, item: Distinct, calibration: Calibration, timing: OpT
         kernel=timing.kernel.name,
         predicted=_predicted(prediction, ceilings, floor),
         measured=Measured((process,), judgement.bound, seen.time_s, timing.cold, timing.copies, found),
-        roof_fraction=floor / seen.time_s,
+        roof_fraction=None if judgement.verdict == "cache-resident" else floor / seen.time_s,
         verdict=judgement.verdict,
         reason=judgement.reason,
         stop_reason=timing.stop_reason,
@@ -281,16 +284,16 @@ def _judged(workload: str, item: Distinct, calibration: Calibration, timing: OpT
         also=item.paths[1:],
         flops=prediction.flops,
         bytes=prediction.bytes,
-        mfu=_mfu(prediction, seen.time_s),
-        mbu=reached["memory"],
+        mfu=_mfu(prediction, seen.time_s, most),
+        mbu=min(most, fractions(prediction, seen.time_s)["memory"]) if timing.cold else None,
         surrogate=timing.kernel.surrogate,
     )
 
 
-def _mfu(prediction: OpPrediction, time_s: float) -> float | None:
+def _mfu(prediction: OpPrediction, time_s: float, most: float) -> float | None:
     """The op's work on its matrix engine over what that engine's measured peak does in the time; None without one."""
     times = [seconds for name, seconds in prediction.times.items() if name.startswith("tensor:")]
-    return max(times) / time_s if times else None
+    return min(most, max(times) / time_s) if times else None
 
 
 def _predicted(prediction: OpPrediction, ceilings: MeasuredCeilings, floor_s: float) -> Predicted:

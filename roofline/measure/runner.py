@@ -89,6 +89,11 @@ class _Lane:
     def copies(self) -> int:
         return len(self.ready)
 
+    @property
+    def bytes(self) -> int:
+        """What its operands hold, shared ones counted once."""
+        return sum({id(operand): operand.nbytes for one in self.ready for operand in one.operands.values()}.values())
+
 
 def predict(op: Op, ceilings: MeasuredCeilings) -> OpPrediction:
     """The prediction of a single op."""
@@ -208,14 +213,26 @@ def _lane(
     """Operands for ``shape``: so many copies that they come from memory, or one where that cannot be had."""
     device = calibration.device
     start = device.now()
-    touched = sum(tensor.touched_bytes for tensor in shape.op.tensors())
-    copies, cold = copies_needed(touched, _span(calibration), room * touched // max(1, shape.op.resident_bytes))
-    ready = [
-        prepare(shape.op, device.torch_name, kernel=kernel, seed=seed + copy, given=shared)
-        for copy in range(copies if cold else 1)
-    ]
-    shape = Shape(shape.op, shape.field, shape.factor, cold)
+    op = shape.op
+    whole = _gathered(op)
+    each = sum(tensor.resident_bytes for tensor in op.tensors() if tensor.name not in whole)
+    touched = sum(tensor.touched_bytes for tensor in op.tensors())
+    room_for = (room - (op.resident_bytes - each)) // max(1, each)
+    copies, cold = copies_needed(touched, _span(calibration), room_for * touched)
+    ready = [prepare(op, device.torch_name, kernel=kernel, seed=seed, given=shared)]
+    common = {**(shared or {}), **{name: ready[0].operands[name] for name in whole}}
+    for copy in range(1, copies if cold else 1):
+        ready.append(prepare(op, device.torch_name, kernel=kernel, seed=seed + copy, given=common))
+    shape = Shape(op, shape.field, shape.factor, cold)
     return _Lane(shape, Sampler([one.call for one in ready], device), ready, device.now() - start)
+
+
+def _gathered(op: Op) -> set[str]:
+    """Tensors of which an index picks a part: copies share them, as each has indices of its own."""
+    tensors = op.tensors()
+    if not any(tensor.role == "index" for tensor in tensors):
+        return set()
+    return {tensor.name for tensor in tensors if tensor.touched is not None and not tensor.writes}
 
 
 def _span(calibration: Calibration) -> float:
@@ -243,7 +260,7 @@ def _neighbour_lanes(
         each_round += own_s * predict(neighbour.op, calibration.ceilings()).floor_s / prediction.floor_s
         if clock.left_s < thresholds.FEWEST_ROUNDS * each_round:
             break
-        room = device.memory_bytes - sum(lane.copies * lane.shape.op.resident_bytes for lane in (own, *lanes))
+        room = device.memory_bytes - sum(lane.bytes for lane in (own, *lanes))
         shape = Shape(neighbour.op, neighbour.field, neighbour.factor)
         lane = _lane(shape, calibration, kernel, seed, room, _shared(neighbour.op, own))
         lane.sampler.warm_up()
@@ -258,7 +275,7 @@ def _neighbours(
     ceilings = calibration.ceilings()
     span = _span(calibration)
     known: dict[Op, OpPrediction] = {}
-    held = own.copies * own.shape.op.resident_bytes
+    held = own.bytes
 
     def predicted(op: Op) -> OpPrediction:
         if op not in known:

@@ -125,6 +125,9 @@ HEAD_START: Final = 0.3
 EFFICIENCY: Final = 0.4
 """Part of its floor's speed that an op is expected to reach before it was timed, for sharing out the budget."""
 
+MAKING_BYTES_PER_S: Final = 5e9
+"""Operands made in a second, roughly, for sharing out the budget."""
+
 MIN_SHARE: Final = 0.3
 """Seconds below which no op's share of the budget falls."""
 

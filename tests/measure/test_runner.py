@@ -8,7 +8,7 @@ from roofline.errors import RooflineError
 from roofline.measure import runner, thresholds
 from roofline.measure.runner import Skipped, elasticities, predict, time_op
 from roofline.measure.timer import summary
-from roofline.ops import Activation, Linear
+from roofline.ops import Activation, Embedding, Linear
 from tests.measure.fakes import FakeCall, FakeDevice
 from tests.measure.machines import FakeCalibration, ceilings, seconds
 
@@ -31,7 +31,8 @@ class Kernels:
 
     def prepare(self, op, device, *, kernel=None, seed=0, given=None):
         self.made.append((op, seed, tuple(given or ())))
-        operands = {tensor.name: object() for tensor in op.tensors()}
+        made = {tensor.name: SimpleNamespace(nbytes=tensor.resident_bytes) for tensor in op.tensors()}
+        operands = {name: (given or {}).get(name, operand) for name, operand in made.items()}
         return SimpleNamespace(call=FakeCall(op=op), operands=operands, kernel=kernel)
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> Kernels:
@@ -78,6 +79,18 @@ def test_operands_rotate_over_copies_that_span_the_cache(kernels: Kernels) -> No
     assert held >= thresholds.COLD_COPIES * (1 << 20) > held - small.traffic_bytes
     assert seen.cold
     assert len({seed for op, seed, _ in kernels.made if op == small}) == seen.copies
+
+
+def test_copies_of_a_gather_share_the_table_that_they_pick_from(kernels: Kernels) -> None:
+    op = Embedding(tokens=64, vocab_size=100_000, hidden_size=256)
+    limit = 2 * op.resident_bytes
+    seen = time_op(op, machine(memory_bytes=limit), 10.0)
+    assert seen.cold
+    assert seen.copies * op.traffic_bytes >= thresholds.COLD_COPIES * (1 << 20)
+    made = [(seed, given) for made_op, seed, given in kernels.made if made_op == op]
+    assert made[0] == (0, ())
+    assert all(given == ("weight",) for _, given in made[1:])
+    assert len({seed for seed, _ in made}) == seen.copies  # other rows each time
 
 
 def test_what_cannot_be_kept_out_of_the_cache_is_called_hot(kernels: Kernels) -> None:
