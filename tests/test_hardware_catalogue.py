@@ -1,6 +1,5 @@
 """The devices that come with the program: each file clean, each number sourced, the disputed ones as ruled."""
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ from roofline import catalog, hardware
 from roofline.engines import Engine, tensor
 from roofline.hardware import Hardware, lint, load, load_file
 from roofline.hardware.rates import GEFORCE_HALVED, TENSOR_RATES
+from tests.reference import CORPUS, NO_CORPUS
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 FILES = sorted(path for path in (CHECKOUT / "hardware").glob("*.yaml") if path.stem != "aliases")
 NAMES = [path.stem for path in FILES]
-CORPUS = Path(os.environ.get("ROOFLINE_CORPUS") or CHECKOUT.parent / "shared" / "reference")
 
 each_file = pytest.mark.parametrize("path", FILES, ids=NAMES)
 
@@ -292,7 +291,7 @@ def test_what_nobody_has_measured_is_pre_release() -> None:
 def reference() -> dict[str, Any]:
     path = CORPUS / "hardware.yaml"
     if not path.is_file():
-        pytest.skip("the reference corpus is not part of the repository: name its folder in ROOFLINE_CORPUS")
+        pytest.skip(NO_CORPUS)
     return {entry["id"]: entry for entry in yaml.safe_load(path.read_text())}
 
 

@@ -1,18 +1,15 @@
-"""What the tests of models count, and where the reference corpus is."""
+"""What the tests of models count."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
 from functools import cache
-from pathlib import Path
 
 from roofline.ops import Node, Op
 from roofline.ops.tree import total
+from tests.reference import CORPUS
 
-CORPUS = Path(os.environ.get("ROOFLINE_CORPUS") or Path(__file__).parents[3] / "shared" / "reference")
-NO_CORPUS = "the reference corpus is not part of the repository: name its folder in ROOFLINE_CORPUS"
 REGENERATE = "(regenerate the corpus where the tools changed)"
 
 
@@ -37,13 +34,3 @@ def truth() -> dict[tuple[str, str], list[tuple[dict, int]]]:
                     shape = json.loads(row["shape_json"])
                     rows.setdefault((row["model"], row["quantity"]), []).append((shape, int(row["value"])))
     return rows
-
-
-def corpus_configs(*patterns: str) -> list[str]:
-    """Names of corpus folders that hold a config.json."""
-    found = [path.parent for pattern in patterns for path in CORPUS.glob(f"configs/{pattern}/config.json")]
-    return sorted(str(path.relative_to(CORPUS / "configs")) for path in found)
-
-
-def corpus_config(name: str) -> dict:
-    return json.loads((CORPUS / "configs" / name / "config.json").read_text(encoding="utf-8"))

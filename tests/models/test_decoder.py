@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from roofline import catalog
 from roofline.models import DecoderConfig, Precision, decoder_step, read_config
 from roofline.ops.tree import leaves, parameters, resident_bytes, total
-from tests.models.measures import CORPUS, NO_CORPUS, corpus_config, corpus_configs, tensor_flops, truth
+from tests.models.measures import tensor_flops, truth
+from tests.reference import CORPUS, NO_CORPUS, corpus_config, corpus_configs
 
 BF16 = Precision(weights="bf16")
 FUSIONS = ("serving", "none")

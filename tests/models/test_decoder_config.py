@@ -4,7 +4,7 @@ import pytest
 
 from roofline.errors import RooflineError
 from roofline.models import DecoderConfig, read_config
-from tests.models.measures import CORPUS, NO_CORPUS, corpus_config, corpus_configs
+from tests.reference import CORPUS, NO_CORPUS, corpus_config, corpus_configs
 
 LLAMA = {
     "model_type": "llama",

@@ -12,7 +12,8 @@ from roofline.models import Denoise, Precision, read_config
 from roofline.models.diffusion import diffusion_step
 from roofline.models.diffusion_config import DiffusionConfig
 from roofline.ops.tree import leaves, parameters, resident_bytes, total
-from tests.models.measures import CORPUS, NO_CORPUS, corpus_config, corpus_configs, tensor_flops, truth
+from tests.models.measures import tensor_flops, truth
+from tests.reference import CORPUS, NO_CORPUS, corpus_config, corpus_configs
 
 FUSIONS = ("serving", "none")
 SQUARE = Denoise(height=1024, width=1024, guidance="none")
