@@ -227,7 +227,7 @@ def _run(workload: str, item: Distinct, calibration: Calibration, share_s: float
         for _ in range(thresholds.AGAIN):
             if run.verdict not in ("above-roof", "contradicted"):
                 break
-            timing = timing + time_op(item.op, calibration, share_s, seed=seed, compile=compile)
+            timing = timing + time_op(item.op, calibration, share_s / 2, seed=seed, compile=compile)
             run = _judged(workload, item, calibration, timing)
     except Skipped as reason:
         return _unmeasured(workload, item, "skipped", str(reason))

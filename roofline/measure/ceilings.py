@@ -26,6 +26,10 @@ from roofline.measure.timer import Sampler
 
 _FP32 = "tensor:fp32"
 
+_RUN_IN_FP32 = {str(VECTOR), *(f"tensor:{dtype}" for dtype in ("tf32", "bf16", "fp16", "fp8"))}
+"""What is no slower than a full fp32 product: a kernel may convert to fp32, which holds products of these exactly (a
+CPU's fused attention does, where fp16 products are slow); and those products are the longest FMA chains there are."""
+
 MEMORY = "dram"
 """Name of the farthest memory level in a prediction."""
 
@@ -113,7 +117,7 @@ class Calibration:
     def touch(self, names: Iterable[str]) -> dict[str, Reading]:
         """A fresh reading of each of the ceilings that are known here."""
         wanted = dict.fromkeys(names)
-        if str(VECTOR) in wanted:
+        if any(name in _RUN_IN_FP32 for name in wanted):
             wanted[_FP32] = None
         return {name: self.read(name) for name in wanted if name in self._samplers}
 
@@ -138,9 +142,9 @@ class Calibration:
 
     def _measured(self, rates: Mapping[str, Rate]) -> MeasuredCeilings:
         rates = dict(rates)
-        if _FP32 in rates and str(VECTOR) in rates:
-            # a product in full fp32 runs on the FMA lanes: the longest chain of FMAs that torch has
-            rates[str(VECTOR)] = max(rates[str(VECTOR)], rates[_FP32], key=lambda rate: rate.value)
+        if _FP32 in rates:
+            for name in _RUN_IN_FP32 & rates.keys():
+                rates[name] = max(rates[name], rates[_FP32], key=lambda rate: rate.value)
         raised = {name: Rate(rate.value, rate.low, max(rate.high, self.fastest(name))) for name, rate in rates.items()}
         raised.pop(probes.LAUNCH, None)
         return MeasuredCeilings(self.device.name, raised, self.launch_s, dict(self.missing))
@@ -156,11 +160,14 @@ class Calibration:
         seen = [reading.value for reading in self.readings.get(name, ())]
         if name in self.earlier:
             seen.append(self.earlier[name].value)
+        if name in _RUN_IN_FP32:
+            seen.append(self.fastest(_FP32))
         return max(seen, default=0.0)
 
     def best_kernel(self, name: str) -> str:
-        """The kernel of the highest reading."""
-        return max(self.readings[name], key=lambda reading: reading.value).kernel
+        """The kernel of the highest reading, its own or that of the fp32 products that it may run in."""
+        seen: list[Reading] = [*self.readings[name], *(self.readings.get(_FP32, ()) if name in _RUN_IN_FP32 else ())]
+        return max(seen, key=lambda reading: reading.value).kernel
 
     def kernels(self, name: str) -> tuple[str, ...]:
         """The kernels that are touched for a ceiling."""

@@ -96,6 +96,17 @@ def test_touching_the_vector_engine_touches_full_fp32_products_too() -> None:
     assert vector.value == pytest.approx(10)  # FMA chains of a product beat an elementwise kernel
 
 
+def test_a_narrow_product_is_no_slower_than_one_in_fp32() -> None:
+    """A CPU without fp16 instructions: its fp16 products are slow, but its fused attention converts to fp32."""
+    made = calibration(FakeDevice(), probe("tensor:fp16", 1.0, "slow"), probe("tensor:fp32", 0.1, "fast"))
+    assert set(made.touch(["tensor:fp16"])) == {"tensor:fp16", "tensor:fp32"}
+    fp16 = made.ceilings().engine(tensor("fp16"))
+    assert fp16 is not None
+    assert fp16.value == pytest.approx(10)
+    assert made.fastest("tensor:fp16") == pytest.approx(10)
+    assert made.best_kernel("tensor:fp16") == "fast"
+
+
 def test_a_mix_takes_the_best_pattern_that_writes_as_much() -> None:
     rates = {READ: 30.0, TRIAD: 40.0, COPY: 20.0, UPDATE: 60.0, WRITE: 15.0}
     known = MeasuredCeilings("m", {name: Rate(v, v / 2, v * 2) for name, v in rates.items()})
