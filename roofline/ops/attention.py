@@ -21,7 +21,7 @@ from roofline.ops.base import (
 )
 from roofline.ops.kv_cache import kv_tensor
 from roofline.ops.norm import Softmax
-from roofline.ops.sizes import Size
+from roofline.ops.sizes import Size, product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,41 @@ class Attention(Op):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionScores(Op):
+class _Product(Op):
+    """What the two matrix products of naive attention have in common: their sizes, their engine, their checks."""
+
+    batch: Size = size("B", "sequences", default=1)
+    heads: Size = size("H", "query heads")
+    kv_heads: Size = size("G", "key and value heads; by default as many as query heads", default=None)
+    queries: Size = size("q", "query positions of each sequence")
+    keys: Size = size("S", "key positions of each sequence")
+    kv_cache: bool = flag("k or v lives in a KV cache", default=True)
+    dtype: str = storage("dtype of q and the scores, of the probabilities and the output")
+    kv_dtype: str = storage("dtype of k or v; by default the other", default=None)
+
+    def __post_init__(self) -> None:
+        """Fill what follows from other fields."""
+        fill(self, kv_heads=self.heads, kv_dtype=self.dtype)
+
+    @property
+    def engine(self) -> Engine:
+        """The matrix engine of the product."""
+        return matrix_engine(self.dtype)
+
+    @property
+    def square(self) -> tuple[Size, ...]:
+        """The shape of scores and probabilities: every query against every key."""
+        return (self.batch, self.heads, self.queries, self.keys)
+
+    def check(self) -> None:
+        """Also: heads come in whole groups, and the products are computed in 8 bits or more."""
+        Op.check(self)
+        check_groups(self.heads, self.kv_heads)
+        check_computed_in(self.dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionScores(_Product):
     """s = q k^T / sqrt(d) written to memory: the first of the three kernels of naive attention.
 
     2 B H q S d tensor FLOPs; the scale is a factor of the product itself and costs nothing. The query heads of a
@@ -153,50 +187,25 @@ class AttentionScores(Op):
     about: ClassVar[str] = "the query-key product of naive attention"
     source: ClassVar[str] = "Kiely, A guide to LLM inference and performance, Baseten 2023: step 1"
 
-    batch: Size = size("B", "sequences", default=1)
-    heads: Size = size("H", "query heads")
-    kv_heads: Size = size("G", "key heads; by default as many as query heads", default=None)
     head_dim: Size = size("d", "size of a head")
-    queries: Size = size("q", "query positions of each sequence")
-    keys: Size = size("S", "key positions of each sequence")
-    kv_cache: bool = flag("k lives in a KV cache", default=True)
-    dtype: str = storage("dtype of q and the scores")
-    kv_dtype: str = storage("dtype of k; by default that of q", default=None)
-
-    def __post_init__(self) -> None:
-        """Fill what follows from other fields."""
-        fill(self, kv_heads=self.heads, kv_dtype=self.dtype)
-
-    @property
-    def engine(self) -> Engine:
-        """The matrix engine of the product."""
-        return matrix_engine(self.dtype)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """``q``, ``k``, ``scores``."""
         q = (self.batch, self.heads, self.queries, self.head_dim)
         k = (self.batch, self.kv_heads, self.keys, self.head_dim)
-        scores = (self.batch, self.heads, self.queries, self.keys)
         return (
             Tensor("q", q, self.dtype),
             kv_tensor("k", k, self.kv_dtype, self.kv_cache),
-            Tensor("scores", scores, accumulated(self.dtype), "intermediate", "write"),
+            Tensor("scores", self.square, accumulated(self.dtype), "intermediate", "write"),
         )
 
     def arithmetic(self) -> Arithmetic:
         """2 B H q S d tensor FLOPs."""
-        scores = self.batch * self.heads * self.queries * self.keys
-        return {self.engine: 2 * scores * self.head_dim}
-
-    def check(self) -> None:
-        """Also: heads come in whole groups, and the products are computed in 8 bits or more."""
-        Op.check(self)
-        check_groups(self.heads, self.kv_heads)
-        check_computed_in(self.dtype)
+        return {self.engine: 2 * product(self.square) * self.head_dim}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionValues(Op):
+class AttentionValues(_Product):
     """out = p v with the probabilities read from memory: the last of the three kernels of naive attention.
 
     2 B H q S d_v tensor FLOPs.
@@ -206,46 +215,21 @@ class AttentionValues(Op):
     about: ClassVar[str] = "the probability-value product of naive attention"
     source: ClassVar[str] = "Kiely, A guide to LLM inference and performance, Baseten 2023: step 3"
 
-    batch: Size = size("B", "sequences", default=1)
-    heads: Size = size("H", "query heads")
-    kv_heads: Size = size("G", "value heads; by default as many as query heads", default=None)
     head_dim_v: Size = size("d_v", "size of a value head")
-    queries: Size = size("q", "query positions of each sequence")
-    keys: Size = size("S", "key positions of each sequence")
-    kv_cache: bool = flag("v lives in a KV cache", default=True)
-    dtype: str = storage("dtype of the probabilities and the output")
-    kv_dtype: str = storage("dtype of v; by default that of the probabilities", default=None)
-
-    def __post_init__(self) -> None:
-        """Fill what follows from other fields."""
-        fill(self, kv_heads=self.heads, kv_dtype=self.dtype)
-
-    @property
-    def engine(self) -> Engine:
-        """The matrix engine of the product."""
-        return matrix_engine(self.dtype)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """``probabilities``, ``v``, ``out``."""
-        probabilities = (self.batch, self.heads, self.queries, self.keys)
         v = (self.batch, self.kv_heads, self.keys, self.head_dim_v)
         out = (self.batch, self.heads, self.queries, self.head_dim_v)
         return (
-            Tensor("probabilities", probabilities, accumulated(self.dtype), "intermediate"),
+            Tensor("probabilities", self.square, accumulated(self.dtype), "intermediate"),
             kv_tensor("v", v, self.kv_dtype, self.kv_cache),
             Tensor("out", out, accumulated(self.dtype), access="write"),
         )
 
     def arithmetic(self) -> Arithmetic:
         """2 B H q S d_v tensor FLOPs."""
-        scores = self.batch * self.heads * self.queries * self.keys
-        return {self.engine: 2 * scores * self.head_dim_v}
-
-    def check(self) -> None:
-        """Also: heads come in whole groups, and the products are computed in 8 bits or more."""
-        Op.check(self)
-        check_groups(self.heads, self.kv_heads)
-        check_computed_in(self.dtype)
+        return {self.engine: 2 * product(self.square) * self.head_dim_v}
 
 
 def check_groups(heads: int, kv_heads: int) -> None:
