@@ -31,6 +31,9 @@ KEPT: Final = frozenset({"head_dim", "head_dim_v", "window", "sinks"})
 MOST: Final = 6
 """Neighbours that an op is timed at."""
 
+THRIFT: Final = 0.25
+"""How much the time that shapes take counts against what they tell."""
+
 COLLINEAR: Final = thresholds.MAX_CORRELATION - 0.05
 """Correlation from which shapes with two sizes changed are tried as well: losing one point must not spoil the fit."""
 
@@ -168,13 +171,15 @@ def _nearer_taken(neighbour: Neighbour, chosen: Sequence[_Entry], left: Sequence
 def _merit(base: OpPrediction, others: Sequence[OpPrediction]) -> float:
     """How well shapes tell FLOPs from bytes: the area that their logs span, less where the two move together.
 
-    A little of both variances keeps the choice sensible where they always move together.
+    A little of both variances keeps the choice sensible where they always do; of like sets the cheaper one wins.
     """
     points = [base, *others]
     x, y = [_log(point.flops) for point in points], [_log(point.bytes) for point in points]
     spread = statistics.pvariance(x) + statistics.pvariance(y)
     apart = 1 - stats.correlation(x, y) ** 2
-    return statistics.pvariance(x) * statistics.pvariance(y) * apart**3 + 1e-3 * spread
+    gain = statistics.pvariance(x) * statistics.pvariance(y) * apart**3 + 1e-3 * spread
+    cost = sum(point.floor_s for point in points) / base.floor_s
+    return float(gain / cost**THRIFT)
 
 
 def _log(value: float) -> float:
