@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -234,6 +236,11 @@ def test_the_record_says_where_it_ran(made_up, monkeypatch) -> None:
     assert environment.cache_bytes == 1 << 20
     assert environment.started
     assert replace(environment).roofline
+
+
+def test_ordering_a_session_loads_no_torch_before_a_device_is_picked() -> None:
+    code = "import sys, roofline.session; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_for_real_a_small_linear_on_this_cpu(torch) -> None:

@@ -96,6 +96,8 @@ class Calibration:
 
     device: Device
     believed_cache: int
+    held_bytes: int = 0
+    """What the buffers of its probes take of the run's memory."""
     missing: dict[str, str] = field(default_factory=dict)
     readings: dict[str, list[Reading]] = field(default_factory=dict)
     measured: dict[str, str] = field(default_factory=dict)
@@ -283,6 +285,7 @@ def _memory(calibration: Calibration, keep: Mapping[str, Sequence[str]]) -> None
     doubtful = min(thresholds.CEILING_SPAN * reported, thresholds.DOUBTFUL_SPAN)
     working_set = min(most, int(max(doubtful, thresholds.CEILING_SPAN * calibration.believed_cache)))
     calibration.add(probes.memory_probes(device, working_set), keep)
+    calibration.held_bytes = 3 * working_set
     if calibration.believed_cache:
         return
     calibration.believed_cache = _believed_cache(calibration)
@@ -290,6 +293,7 @@ def _memory(calibration: Calibration, keep: Mapping[str, Sequence[str]]) -> None
     if wanted > working_set:
         calibration._samplers.clear()
         calibration.add(probes.memory_probes(device, wanted), keep)
+        calibration.held_bytes = 3 * wanted
 
 
 def _believed_cache(calibration: Calibration) -> int:

@@ -124,9 +124,9 @@ def time_op(
     device = calibration.device
     clock = _Clock(device, device.now(), budget_s)
     prediction = predict(op, calibration.ceilings())
-    _refuse_too_large(op, prediction, device, budget_s)
+    _refuse_too_large(op, prediction, calibration, budget_s)
     kernel = choose(op, device.torch_name, compile=compile)
-    own = _lane(Shape(op), calibration, kernel, seed, device.memory_bytes)
+    own = _lane(Shape(op), calibration, kernel, seed, _room(calibration))
     own.sampler.warm_up()
     touches = _Touches(calibration, relevant(prediction))
     _head_start(own.sampler, clock)
@@ -193,11 +193,16 @@ def _head_start(sampler: Sampler, clock: _Clock) -> None:
             return
 
 
-def _refuse_too_large(op: Op, prediction: OpPrediction, device: Device, budget_s: float) -> None:
-    if op.resident_bytes > device.memory_bytes:
+def _room(calibration: Calibration) -> int:
+    """Bytes that operands may take beside the buffers of the ceilings."""
+    return calibration.device.memory_bytes - calibration.held_bytes
+
+
+def _refuse_too_large(op: Op, prediction: OpPrediction, calibration: Calibration, budget_s: float) -> None:
+    if op.resident_bytes > _room(calibration):
         raise Skipped(
-            f"its operands take {binary(op.resident_bytes)}, more than the {binary(device.memory_bytes)} "
-            "that this run may use (--max-memory)"
+            f"its operands take {binary(op.resident_bytes)}, more than the {binary(_room(calibration))} "
+            "that are left for them (--max-memory)"
         )
     expected = prediction.floor_s / thresholds.EFFICIENCY
     if expected > budget_s:
@@ -253,14 +258,13 @@ def _neighbour_lanes(
 ) -> list[_Lane]:
     """Neighbours made ready one by one, while time for a few rounds over them is left."""
     lanes: list[_Lane] = []
-    device = calibration.device
     own_s = min(sample.seconds for sample in own.sampler.samples)
     each_round = own_s
     for neighbour in _neighbours(prediction, own_s, calibration, kernel, own, clock.left_s):
         each_round += own_s * predict(neighbour.op, calibration.ceilings()).floor_s / prediction.floor_s
         if clock.left_s < thresholds.FEWEST_ROUNDS * each_round:
             break
-        room = device.memory_bytes - sum(lane.bytes for lane in (own, *lanes))
+        room = _room(calibration) - sum(lane.bytes for lane in (own, *lanes))
         shape = Shape(neighbour.op, neighbour.field, neighbour.factor)
         lane = _lane(shape, calibration, kernel, seed, room, _shared(neighbour.op, own))
         lane.sampler.warm_up()
@@ -290,7 +294,7 @@ def _neighbours(
             each_round = own_s * (1 + sum(point.floor_s for point in points) / prediction.floor_s)
             made = sum(max(span, _made_bytes(point.op, own)) for point in points)
             needed = (rounds + WARM_UP_CALLS) * each_round + made * own.prepare_s / held
-            return bool(needed <= left_s and held + made <= calibration.device.memory_bytes)
+            return bool(needed <= left_s and held + made <= _room(calibration))
 
         return elasticity.choose(prediction, found, predicted, affordable, runs)
 

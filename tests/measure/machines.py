@@ -77,6 +77,7 @@ class FakeCalibration:
     device: Device
     known: MeasuredCeilings
     believed_cache: int = 1 << 20
+    held_bytes: int = 0
     touched: list[tuple[str, ...]] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
 

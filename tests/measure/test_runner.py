@@ -114,6 +114,13 @@ def test_what_does_not_fit_memory_is_skipped_before_anything_is_made(kernels: Ke
     assert kernels.made == []
 
 
+def test_the_buffers_of_the_ceilings_are_part_of_the_memory(kernels: Kernels) -> None:
+    calibration = machine(memory_bytes=2 * GEMV.resident_bytes)
+    calibration.held_bytes = int(1.5 * GEMV.resident_bytes)
+    with pytest.raises(Skipped, match="--max-memory"):
+        time_op(GEMV, calibration, 5.0)
+
+
 def test_what_does_not_fit_the_budget_is_skipped_before_anything_is_made(kernels: Kernels) -> None:
     with pytest.raises(Skipped, match="--budget"):
         time_op(Linear(tokens=1 << 20, in_features=8192, out_features=8192), machine(), 1.0)
