@@ -83,7 +83,7 @@ def test_a_matmul_without_a_matrix_engine_for_it_runs_on_the_lanes() -> None:
 def test_a_device_with_no_matrix_engine_computes_on_its_lanes() -> None:
     m4 = load("m4-max")
     assert str(m4.peak(tensor("fp16")).engine) == "vector:fp16"
-    with pytest.raises(RooflineError, match="say compute: fp16"):
+    with pytest.raises(RooflineError, match="use fp16 instead"):
         m4.peak(tensor("bf16"))
 
 

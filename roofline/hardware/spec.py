@@ -290,7 +290,11 @@ class Hardware:
         what = str(engine).partition(":")[2]
         wanted = f"no {what} tensor engine" if engine.unit == "tensor" else f"no {engine} engine"
         hint = next((dtype for dtype in ("bf16", "fp16", "fp32") if dtype in dtypes), None)
-        advice = f": for {what} weights say compute: {hint}" if hint and hint != what else ""
+        advice = ""
+        if hint and hint != what:
+            # narrow weights can be unpacked and multiplied wider; 16 bits on both sides are another precision
+            wide = engine.dtype in ("fp64", "fp32", "tf32", "bf16", "fp16")
+            advice = f": use {hint} instead" if wide else f": for {what} weights say compute: {hint}"
         return RooflineError(f"{self.name} has {wanted}; it computes in {has}{advice}", code="no-engine", key="compute")
 
     def ridge(self, engine: Engine) -> float:
