@@ -37,6 +37,9 @@ THRIFT: Final = 0.25
 COLLINEAR: Final = thresholds.MAX_CORRELATION - 0.05
 """Correlation from which shapes with two sizes changed are tried as well: losing one point must not spoil the fit."""
 
+COLUMNS: Final = 64
+"""Rounds that a fit tells apart; more are taken together."""
+
 MOVES: Final = math.log(1.4)
 """Change of the floor from which a point says something about time over size."""
 
@@ -198,7 +201,7 @@ def read(
     the op (``hot``) are left out, and so is everything beyond a step along one size in which time grew by more than
     the work or fell: another kernel took over there.
     """
-    table = [_log_times(row, launch_s) for row in times]
+    table = [_condensed(_log_times(row, launch_s)) for row in times]
     kept = [i for i in range(len(points)) if not hot or hot[i] == hot[0]]
     effects = stats.polish(table)
     kept = [i for i in kept if effects[i] is not None]
@@ -213,6 +216,13 @@ def _log_times(row: Sequence[Sample], launch_s: float) -> list[Cell]:
     quiet = sum(not sample.disturbed for sample in row)
     usable = quiet >= thresholds.QUIET_SAMPLES
     return [None if sample.disturbed and usable else _log_time(sample.seconds, launch_s) for sample in row]
+
+
+def _condensed(row: Sequence[Cell]) -> list[Cell]:
+    """The row in at most so many columns, each the median of a few rounds in a row."""
+    width = -(-len(row) // COLUMNS)
+    parts = [[cell for cell in row[start : start + width] if cell is not None] for start in range(0, len(row), width)]
+    return [statistics.median(part) if part else None for part in parts]
 
 
 def _log_time(seconds: float, launch_s: float) -> Cell:

@@ -214,6 +214,16 @@ def test_points_in_another_cache_class_are_left_out() -> None:
     assert timed(GEMV, hot=tuple(range(1, shapes))).note == "too few shapes that change its floor could be timed"
 
 
+def test_a_thousand_rounds_are_read_like_a_few() -> None:
+    few, many = timed(GEMV, rounds=12), timed(GEMV, rounds=1000)
+    assert few.bytes is not None
+    assert many.bytes is not None
+    assert many.bytes.value == pytest.approx(1, abs=0.01)
+    assert many.bytes.high - many.bytes.low < few.bytes.high - few.bytes.low
+    assert len(elasticity._condensed([1.0] * 1000)) <= elasticity.COLUMNS
+    assert elasticity._condensed([1.0, None, 3.0]) == [1.0, None, 3.0]
+
+
 def test_no_times_are_no_evidence() -> None:
     point = Point("", 1.0, 1.0, 1.0, 1.0)
     found = read([point], [[Sample(0.0), Sample(-1.0)]], LAUNCH)
