@@ -135,6 +135,8 @@ def time_op(
     tells = own.shape.cold or op.resident_bytes < _span(calibration)
     if tells and kernel.surrogate is None and not prediction.near_ridge:
         lanes += _neighbour_lanes(prediction, calibration, kernel, own, clock, seed)
+    else:
+        clock = _Clock(device, clock.start, thresholds.HEAD_START * budget_s)
     reason = _rounds(lanes, touches, clock)
     touches.take()
     rounds = len(own.sampler.samples) - alone

@@ -122,12 +122,15 @@ def _flat(estimate: Estimate) -> bool:
 def _by_times(evidence: Evidence) -> Judgement:
     """Separate elasticities where there are any that decide, else the one slope and the fractions of both roofs."""
     prediction, found = evidence.prediction, evidence.elasticity
-    reached = fractions(prediction, evidence.time_s)
     predicted = prediction.bound
-    on = reached.get(predicted, 0.0) >= thresholds.ON_ROOF[evidence.kind]
-    roof = f"{percent(reached.get(predicted, 0.0))} of its {predicted} roof"
-    if found is None:
-        return Judgement("inefficient", f"no neighbour could be timed, so its bound is not known; {roof}")
+    reached = fractions(prediction, evidence.time_s).get(predicted, 0.0)
+    on = reached >= thresholds.ON_ROOF[evidence.kind]
+    roof = f"{percent(min(1.0, reached))} of its {predicted} roof"
+    if found is None or (found.flops is None and found.slope is None):
+        missing = f"its bound was not measured: {found.note if found else 'there was no time for its neighbours'}"
+        if on:
+            return Judgement("skipped", f"{roof}, but {missing} (--budget)")
+        return Judgement("inefficient", f"{roof}; {missing}")
     decided = _decided(found)
     if decided == predicted:
         if on:
@@ -137,25 +140,18 @@ def _by_times(evidence: Evidence) -> Judgement:
     if decided is not None and not on:
         reason = f"predicted {predicted} bound, but time follows {_answers(decided)} ({_pair(found)}); {roof}"
         return Judgement("contradicted", reason, decided)
-    return _by_slope(evidence, reached, on, roof)
+    return _by_slope(evidence, found, on, roof)
 
 
-def _by_slope(evidence: Evidence, reached: Mapping[Bound, float], on: bool, roof: str) -> Judgement:
-    predicted, found = evidence.prediction.bound, evidence.elasticity
-    assert found is not None
+def _by_slope(evidence: Evidence, found: Elasticity, on: bool, roof: str) -> Judgement:
+    """One slope, one roof. The other roof is never nearer: the predicted one has the larger floor."""
+    predicted = evidence.prediction.bound
     other: Bound = "compute" if predicted == "memory" else "memory"
-    off = reached[other] < thresholds.OFF_ROOF
-    proportional = found.slope is not None and _proportional(found.slope)
-    if proportional and on and off:
-        rest = f"{percent(reached[other])} of the other"
-        return Judgement("confirmed", f"time is proportional to size ({_slope(found)}); {roof}, {rest}", predicted)
-    other_on = reached[other] >= thresholds.ON_ROOF[evidence.kind]
-    if proportional and other_on and reached[predicted] < thresholds.OFF_ROOF:
-        reason = f"it sits at {percent(reached[other])} of its {other} roof and only {roof} ({_slope(found)})"
-        return Judgement("contradicted", reason, other)
-    if on and not off:
-        return Judgement("inefficient", f"it sits on both roofs ({roof}, {percent(reached[other])} of the other)")
-    shape = _pair(found) if found.flops is not None else _slope(found) if found.slope is not None else found.note
+    rest = fractions(evidence.prediction, evidence.time_s)[other]
+    if found.slope is not None and _proportional(found.slope) and on and rest < thresholds.OFF_ROOF:
+        reason = f"time is proportional to size ({_slope(found)}); {roof}, {percent(rest)} of the other"
+        return Judgement("confirmed", reason, predicted)
+    shape = _pair(found) if found.flops is not None else _slope(found)
     return Judgement("inefficient", f"{roof}, {shape}: {_held(evidence)}")
 
 

@@ -102,10 +102,19 @@ def test_proportional_but_on_no_roof_is_inefficient() -> None:
     assert judge(evidence(RESIDUAL, fraction=0.3, elasticity=LINE)).verdict == "inefficient"
 
 
-def test_no_neighbours_no_verdict_on_the_bound() -> None:
-    found = judge(evidence(elasticity=None))
-    assert found.verdict == "inefficient"
-    assert "not known" in found.reason
+@pytest.mark.parametrize("nothing", [None, Elasticity(1, note="too few shapes")])
+def test_without_neighbours_the_bound_is_not_judged(nothing: Elasticity | None) -> None:
+    on_its_roof = judge(evidence(fraction=0.97, elasticity=nothing))
+    assert (on_its_roof.verdict, on_its_roof.bound) == ("skipped", None)
+    assert "--budget" in on_its_roof.reason
+    low = judge(evidence(fraction=0.2, elasticity=nothing))
+    assert (low.verdict, low.bound) == ("inefficient", None)
+    assert "not measured" in low.reason
+
+
+def test_no_reason_speaks_of_more_than_the_whole_roof() -> None:
+    for fraction in (1.02, 1.08):
+        assert "100 % of its memory roof" in judge(evidence(fraction=fraction)).reason
 
 
 def test_a_time_under_the_fastest_ceiling_is_above_roof_with_suspects() -> None:
