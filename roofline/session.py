@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from roofline.analysis import OpPrediction, is_engine
 from roofline.engines import Engine
@@ -15,7 +15,7 @@ from roofline.errors import RooflineError
 from roofline.measure import thresholds
 from roofline.measure.devices import Device, measuring, pick, torch_module
 from roofline.ops.base import Op
-from roofline.ops.tree import Node, leaves, prune
+from roofline.ops.tree import Node, leaves
 from roofline.quantities import duration
 from roofline.results.run import (
     Ceiling,
@@ -40,18 +40,6 @@ Progress = Callable[[str, int, int], None]
 """Told what is being done, how many ops are done, and of how many."""
 
 
-class Runnable(Protocol):
-    """What is validated: a ``Workload``, or anything with a name and a tree."""
-
-    @property
-    def name(self) -> str:
-        """Name for the record."""
-
-    @property
-    def tree(self) -> Node:
-        """Its ops."""
-
-
 @dataclass(frozen=True, slots=True)
 class Distinct:
     """An op of a workload, with every place where it runs."""
@@ -62,18 +50,17 @@ class Distinct:
 
 
 def validate(
-    workload: Runnable,
+    root: Node,
     device: str | Device = "auto",
     *,
     budget_s: float = DEFAULT_BUDGET_S,
     max_memory: int | None = None,
-    op_glob: str | None = None,
     seed: int = 0,
     recalibrate: bool = False,
     compile: bool = False,
     progress: Progress = lambda what, done, total: None,
 ) -> RunRecord:
-    """Predict, time and judge every distinct op of ``workload`` on ``device``.
+    """Predict, time and judge every distinct op of the tree ``root``, which has the workload's name, on ``device``.
 
     ``budget_s`` is shared out over the ops by expected time; the calibration before it takes some seconds more.
     ``compile`` allows kernels whose first call compiles. Layers are folded: one layer's worth is timed. An op that
@@ -83,7 +70,6 @@ def validate(
     """
     if budget_s <= 0:
         raise RooflineError(f"the budget must be positive, not {budget_s:g} s", code="out-of-range", key="--budget")
-    root = workload.tree if op_glob is None else prune(workload.tree, op_glob)
     ops = distinct(root)
     chosen = pick(device, max_memory=max_memory) if isinstance(device, str) else device
     started = datetime.now(UTC).date().isoformat()
@@ -92,13 +78,13 @@ def validate(
         runs: list[OpRun] = []
         complete = True
         try:
-            for run in _each(workload.name, ops, calibration, budget_s, seed, compile, progress):
+            for run in _each(root.name, ops, calibration, budget_s, seed, compile, progress):
                 runs.append(run)
         except KeyboardInterrupt:
             complete = False
-            runs += [
-                _unmeasured(workload.name, item, "skipped", "interrupted before its turn") for item in ops[len(runs) :]
-            ]
+            why = ("interrupted while it was timed", *["interrupted before its turn"] * len(ops))
+            left = ops[len(runs) :]
+            runs += [_unmeasured(root.name, item, "skipped", why[index]) for index, item in enumerate(left)]
         _keep(calibration)
     return RunRecord(
         environment=_environment(chosen, calibration, started, seed, budget_s),

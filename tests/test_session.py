@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import jsonschema
@@ -13,7 +13,8 @@ from roofline import session
 from roofline.errors import RooflineError
 from roofline.measure import cache, ceilings, runner
 from roofline.measure.timer import Sample
-from roofline.ops import Linear, Node, Residual, group, node_of
+from roofline.ops import Linear, Residual, group, node_of
+from roofline.ops.tree import prune
 from roofline.results.files import dumps
 from roofline.results.run import RunRecord, json_schema
 from tests.measure import machines
@@ -25,16 +26,8 @@ RESIDUAL = Residual(tokens=4096, hidden_size=4096)
 WIDE = Linear(tokens=1, in_features=4096, out_features=8192)
 
 
-@dataclass
-class Work:
-    """Stands for a workload."""
-
-    tree: Node
-    name: str = "work"
-
-
 TREE = group(
-    "model",
+    "work",
     node_of("embed", RESIDUAL),
     group("layers", node_of("q", GEMV), node_of("k", GEMV), node_of("up", WIDE), node_of("add", RESIDUAL), repeat=3),
 )
@@ -95,7 +88,7 @@ def made_up(torch, monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 
 def run(made_up: FakeDevice, monkeypatch: pytest.MonkeyPatch, machine: Machine, **options) -> RunRecord:
     monkeypatch.setattr(runner, "time_op", machine.time_op)
-    return session.validate(Work(TREE), made_up, **options)
+    return session.validate(TREE, made_up, **options)
 
 
 def test_equal_ops_are_timed_once_with_every_place_where_they_run() -> None:
@@ -155,7 +148,7 @@ def test_one_op_that_fails_leaves_the_others(made_up, monkeypatch, fault: Except
 def test_an_engine_that_the_device_lacks_skips_only_its_ops(made_up, monkeypatch) -> None:
     fp8 = Linear(tokens=1, in_features=4096, out_features=4096, dtype="fp8")
     monkeypatch.setattr(runner, "time_op", Machine().time_op)
-    record = session.validate(Work(group("m", node_of("a", fp8), node_of("b", GEMV))), made_up)
+    record = session.validate(group("work", node_of("a", fp8), node_of("b", GEMV)), made_up)
     assert record.ops[0].verdict == "skipped"
     assert "tensor:fp8" in record.ops[0].reason
     assert record.ops[1].measured.processes
@@ -208,16 +201,16 @@ def test_a_suspect_is_timed_again_before_it_is_called_one(made_up, monkeypatch) 
 
 def test_a_pattern_selects_ops(made_up, monkeypatch) -> None:
     monkeypatch.setattr(runner, "time_op", Machine().time_op)
-    record = session.validate(Work(TREE), made_up, op_glob="layers/*")
+    record = session.validate(prune(TREE, "layers/*"), made_up)
     assert [op.path for op in record.ops] == ["layers/q", "layers/up", "layers/add"]
     with pytest.raises(RooflineError, match="no op matches"):
-        session.validate(Work(TREE), made_up, op_glob="nothing")
+        session.validate(prune(TREE, "nothing"), made_up)
 
 
 @pytest.mark.parametrize("budget", [0.0, -1.0])
 def test_a_budget_is_positive(made_up, budget: float) -> None:
     with pytest.raises(RooflineError, match="positive"):
-        session.validate(Work(TREE), made_up, budget_s=budget)
+        session.validate(TREE, made_up, budget_s=budget)
 
 
 def test_progress_counts_ops(made_up, monkeypatch) -> None:
@@ -246,7 +239,7 @@ def test_ordering_a_session_loads_no_torch_before_a_device_is_picked() -> None:
 def test_for_real_a_small_linear_on_this_cpu(torch) -> None:
     """The whole way once: real ceilings, a real kernel. Nothing is said of how fast either is."""
     op = Linear(tokens=1, in_features=1024, out_features=1024, dtype="fp32")
-    record = session.validate(Work(node_of("linear", op)), "cpu", budget_s=1.5, max_memory=1 << 30)
+    record = session.validate(node_of("linear", op), "cpu", budget_s=1.5, max_memory=1 << 30)
     (row,) = record.ops
     assert row.kernel == "mm"
     assert row.predicted.limiter == "dram"

@@ -56,13 +56,13 @@ def validate(
     work = descriptors.load(workload, tuple(changes or ()), ops=op)
     seconds = parse(budget, "seconds")
     memory = None if max_memory is None else parse(max_memory, "bytes")
-    _ = work.tree  # a pattern that matches no op is said before torch loads
+    tree = work.tree  # a pattern that matches no op is said before torch loads
 
     from roofline import session
 
     with _progress() as progress:
         record = session.validate(
-            work,
+            tree,
             device,
             budget_s=seconds,
             max_memory=memory,
