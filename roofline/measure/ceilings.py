@@ -176,9 +176,14 @@ class Calibration:
         return tuple(probe.kernel for probe, _ in self._samplers[name])
 
     def add(self, found: Iterable[probes.Probe], keep: Mapping[str, Sequence[str]]) -> None:
-        """Take up probes, and only those named in ``keep`` for the ceilings that it knows."""
-        for probe in found:
-            if probe.ceiling in keep and probe.kernel not in keep[probe.ceiling]:
+        """Take up probes, and only those named in ``keep`` for the ceilings that it knows.
+
+        Kernels that another release named otherwise are not known: then all of the ceiling's are taken.
+        """
+        offered = list(found)
+        known = {probe.ceiling for probe in offered if probe.kernel in keep.get(probe.ceiling, ())}
+        for probe in offered:
+            if probe.ceiling in known and probe.kernel not in keep[probe.ceiling]:
                 continue
             sampler = Sampler([probe.call], self.device)
             sampler.warm_up()

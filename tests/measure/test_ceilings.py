@@ -196,6 +196,14 @@ def test_only_the_kernels_that_won_before_are_measured_again(made_up_probes) -> 
     assert again.ceilings().rates[READ].high == 99
 
 
+def test_kernels_of_a_release_that_called_them_otherwise_are_not_missed(made_up_probes) -> None:
+    first = calibrate(FakeDevice(), [])
+    renamed = {name: ("a kernel of another release",) for name in first.names}
+    again = calibrate(FakeDevice(), [], earlier=module.Evidence({}, renamed, first.believed_cache))
+    assert again.ceilings().rates.keys() == first.ceilings().rates.keys()
+    assert again.ceilings().memory[0].points
+
+
 def test_progress_says_what_is_measured(made_up_probes) -> None:
     told: list[str] = []
     calibrate(FakeDevice(), [tensor("bf16")], progress=told.append)
