@@ -22,7 +22,7 @@ VARIED = ("batch", "context", "tokens", "prefix", "queries", "cached", "keys", "
 NARROWER = (("fp8", None), ("int4-g128", "bf16"), ("nvfp4", None))
 """Weight formats to try, each with what it is computed in (None: its native engine)."""
 
-FARTHEST = 2**24
+FARTHEST = 2**30
 """How far a search goes at least: past the largest context or token count that anyone serves."""
 
 STRIDE = 16
@@ -180,7 +180,8 @@ def _narrower(work: Workload) -> Iterator[tuple[str, Workload]]:
     if (weights := stored.get("weights")) is not None:
         for name, compute in NARROWER:
             if dtype(name).bits < dtype(weights).bits:
-                label = f"weights in {name}" + (f", computed in {compute}" if compute else "")
+                which = "weights" if isinstance(subject, OpRun) else "layer weights"  # not the LM head
+                label = f"{which} in {name}" + (f", computed in {compute}" if compute else "")
                 yield label, replace(work, subject=subject.with_dtypes(weights=name, compute=compute))
     if (cache := stored.get("kv")) is not None and dtype(cache).bits > 8:
         yield "KV cache in fp8", replace(work, subject=subject.with_dtypes(kv="fp8"))
@@ -189,8 +190,8 @@ def _narrower(work: Workload) -> Iterator[tuple[str, Workload]]:
 def _largest(work: Workload, now: Prediction) -> Mapping[str, Any] | None:
     """The largest batch whose weights, caches and operands fit; 0 where not even one does."""
     capacity = now.capacity_bytes
-    if capacity is None or "batch" not in variables(work):
-        return None
+    if capacity is None or not work.whole or "batch" not in variables(work):
+        return None  # the rest of a model, which is not here, needs memory too
 
     def too_large(value: int) -> bool:
         return bool(sum(resident_bytes(work.with_(batch=value).tree).values()) > capacity)

@@ -83,7 +83,7 @@ def subject(work: Workload, device: Hardware, why: str) -> Any:
     return Subject(
         workload=work.name,
         source=work.source,
-        description=work.description,
+        description=work.description if work.ops is None else f"{work.description} (only ops matching {work.ops})",
         hardware=device.name,
         title=device.title,
         chosen=why,

@@ -23,6 +23,8 @@ def headline(result: Mapping[str, Any]) -> str:
         )
     if len(result["ops"]) == 1 and result["ops"][0]["near_ridge"]:
         parts.append("near the ridge: memory and compute floors are within a factor of two")
+    if summary["fits"] is False:
+        parts.append(f"DOES NOT FIT: {binary(summary['resident_bytes'])} of {binary(summary['capacity_bytes'])}")
     return "; ".join(parts) + "."
 
 
@@ -35,7 +37,7 @@ def floor_sentence(result: Mapping[str, Any]) -> str:
     if tokens:
         text += f" ({si(tokens / floor, 'tokens/s')})"
     if len(result["ops"]) > 1:
-        text += f", the sum over its kernels; nothing beats {duration(lower)}, all its work overlapped"
+        text += f", the sum over its kernels. Lower bound {duration(lower)}: all of it overlapped, intermediates on chip"
     return text + f". {si(summary['attainable_flops_per_s'], 'FLOP/s')} at the floor."
 
 
@@ -49,8 +51,8 @@ def launch_sentence(result: Mapping[str, Any]) -> str | None:
     each = duration(overhead / launches) + (" (unverified)" if "launch" in result["hardware"]["unverified"] else "")
     cost = f"1 launch of {each}" if launches == 1 else f"{integer(launches)} launches x {each} = {duration(overhead)}"
     if overhead > floor:
-        return f"Launch bound unless captured in a graph: {cost}, more than the floor."
-    return f"Launches: {cost}, {percent(overhead / floor)} of the floor."
+        return f"Launch bound unless captured in a graph: {cost}, more than the floor, which leaves launches out."
+    return f"Launches: {cost}, on top of the floor ({percent(overhead / floor)} of it)."
 
 
 _ROLES = {

@@ -63,6 +63,11 @@ class Workload:
         return root if self.ops is None else prune(root, self.ops)
 
     @property
+    def whole(self) -> bool:
+        """Whether all of it is kept: neither a part of a model nor ops selected by a glob."""
+        return self.ops is None and getattr(self.subject, "part", None) is None
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of its numbers should know."""
         return self.subject.notes
@@ -70,7 +75,7 @@ class Workload:
     @property
     def new_tokens(self) -> int | None:
         """Tokens that one run of it generates, where it is a step of a decoder."""
-        return self.subject.new_tokens
+        return self.subject.new_tokens if self.whole else None
 
     @property
     def sizes(self) -> dict[str, FieldInfo]:
