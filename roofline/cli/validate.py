@@ -71,18 +71,27 @@ def validate(
             progress=progress,
         )
     emit(record.to_json(), fmt=fmt, output=output, force=force)
+    for path, fraction in _below(record, min_fraction):
+        print(
+            f"{path} reaches {fraction:.1%} of its roof, less than --min-fraction {min_fraction:.1%}", file=sys.stderr
+        )
     if output is None:
-        print("the record, to keep or to render again: -o run.json", file=sys.stderr)
+        print("nothing was kept: -o run.json keeps the record of a run", file=sys.stderr)
     raise typer.Exit(_exit_code(record, min_fraction))
 
 
 def _exit_code(record: RunRecord, min_fraction: float | None) -> int:
     if not record.complete:
         return EXIT_INTERRUPTED
-    reached = [op.roof_fraction for op in record.ops if op.roof_fraction is not None]
-    if min_fraction is not None and any(fraction < min_fraction for fraction in reached):
-        return EXIT_FAILED
-    return record.exit_code
+    return EXIT_FAILED if _below(record, min_fraction) else record.exit_code
+
+
+def _below(record: RunRecord, min_fraction: float | None) -> list[tuple[str, float]]:
+    """The ops that reach less of their roof than is asked for."""
+    if min_fraction is None:
+        return []
+    reached = [(op.path, op.roof_fraction) for op in record.ops if op.roof_fraction is not None]
+    return [(path, fraction) for path, fraction in reached if fraction < min_fraction]
 
 
 @contextmanager

@@ -98,7 +98,9 @@ def _overhead(evidence: Evidence) -> Judgement | None:
     launches = evidence.launch_s * evidence.prediction.op.launches
     if launches > 0 and evidence.time_s < thresholds.LAUNCH_BOUND * launches:
         times = ratio(evidence.time_s / launches)
-        reason = f"{duration(evidence.time_s)} is {times} times the launch floor of {duration(launches)}"
+        reason = (
+            f"{duration(evidence.time_s)} is {times} times what a kernel on one element takes ({duration(launches)})"
+        )
         return Judgement("overhead-bound", reason, "overhead")
     found = evidence.elasticity
     if found is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from roofline.quantities import duration, integer, percent, ratio, si
 from roofline.render import Options, run_words, words
+from roofline.results.files import number
 
 
 def render_analysis(record: Mapping[str, Any], options: Options) -> str:
@@ -65,11 +66,14 @@ def render_run(record: Mapping[str, Any], options: Options) -> str:
     blocks = [
         f"<!-- {record['schema']} -->",
         f"**{run_words.headline(record)}**",
+        *filter(None, [run_words.totals(record)]),
         *run_words.warnings(record),
         f"On {run_words.device_line(record)}.",
         md_table(_RUN, (_run_line(op) for op in record["ops"])),
         *(["\n".join(reasons)] if reasons else []),
+        run_words.legend(record),
         md_table(("measured ceiling", "value:", "low:", "high:", "kernel"), ceilings),
+        run_words.CEILINGS_NOTE,
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -115,6 +119,7 @@ def md_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(value: object) -> str:
+    value = number(value) if isinstance(value, float) else value
     return "-" if value is None else str(value)
 
 

@@ -11,7 +11,19 @@ from rich.text import Text
 from roofline.quantities import duration, integer, percent, si
 from roofline.render import Options
 from roofline.render.console import BOUND_STYLE, PLAIN_WIDTH, collect, outline, pinned, table
-from roofline.render.run_words import Op, Run, device_line, headline, reason_lines, spread_of, time_of, warnings
+from roofline.render.run_words import (
+    CEILINGS_NOTE,
+    Op,
+    Run,
+    device_line,
+    headline,
+    legend,
+    reason_lines,
+    spread_of,
+    time_of,
+    totals,
+    warnings,
+)
 
 VERDICT_STYLE: Final = {
     "confirmed": "green",
@@ -27,13 +39,17 @@ def render(record: Run, options: Options) -> str:
 
     def draw(console: Console) -> None:
         console.print(headline(record), style="bold")
+        if whole := totals(record):
+            console.print(whole)
         for line in warnings(record):
             console.print(line, style="yellow")
         console.print(f"on {device_line(record)}", style="dim")
         console.print()
-        console.print(_ceilings(record))
+        console.print(pinned(_ceilings(record), options))
+        console.print(CEILINGS_NOTE, style="dim")
         console.print()
         console.print(pinned(_ops(record, options.width or PLAIN_WIDTH), options))
+        console.print(legend(record), style="dim")
         reasons = list(reason_lines(record))
         if reasons:
             console.print()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from roofline.quantities import binary, percent
+from roofline.quantities import binary, duration, percent
 
 Run = Mapping[str, Any]
 Op = Mapping[str, Any]
@@ -14,6 +14,26 @@ Op = Mapping[str, Any]
 FAILED: Final = ("errored", "contradicted", "above-roof")
 _BUSY: Final = 0.2
 """Part of all samples that must have been disturbed to be worth a line."""
+
+
+CEILINGS_NOTE: Final = (
+    "value: the median over this session; low and high: the slowest and fastest seen on this machine, earlier sessions "
+    "included. An op's floor rests on its ceilings as read again beside it, since machines drift."
+)
+
+
+def legend(record: Run) -> str:
+    """What the columns of the table of ops mean, as far as they are not empty."""
+    parts = [
+        "floor: the least time under the ceilings read beside the op",
+        "time: the median of its undisturbed samples, +- half its 95 % interval",
+        "of roof: floor over time",
+        "MFU, MBU: of the matrix engine's peak, of the memory's bandwidth for its mix of reads and writes",
+    ]
+    if any(op["predicted"].get("near_ridge") for op in record["ops"]):
+        parts.append("~ near the ridge")
+    shared = [f"{op['path']} stands for {', '.join(op['also'])} too" for op in record["ops"] if op.get("also")]
+    return "; ".join(parts + shared) + "."
 
 
 def headline(record: Run) -> str:
@@ -33,6 +53,20 @@ def headline(record: Run) -> str:
     if worst is not None:
         text += f"; farthest from its roof is {worst['path']}, at {percent(worst['roof_fraction'])}"
     return text + "."
+
+
+def totals(record: Run) -> str | None:
+    """The workload as a sum of its ops, one after the other, as often as it runs them; None where none was timed."""
+    timed = [
+        (op["count"] * op["predicted"]["floor_s"], op["count"] * time_of(op)) for op in record["ops"] if time_of(op)
+    ]
+    if not timed:
+        return None
+    floor, time = sum(pair[0] for pair in timed), sum(pair[1] for pair in timed)
+    which = "All ops" if len(timed) == len(record["ops"]) else f"The {len(timed)} ops that were timed"
+    return (
+        f"{which}, each as often as it runs: floors {duration(floor)}, times {duration(time)}, {percent(floor / time)}."
+    )
 
 
 def _worst(ops: Sequence[Op]) -> Op | None:

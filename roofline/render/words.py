@@ -37,7 +37,7 @@ def floor_sentence(result: Mapping[str, Any]) -> str:
     if tokens:
         text += f" ({si(tokens / floor, 'tokens/s')})"
     if len(result["ops"]) > 1:
-        text += f", the sum over its kernels. Lower bound {duration(lower)}: all of it overlapped, intermediates on chip"
+        text += f", the sum over its kernels. Lower bound {duration(lower)}: all overlapped, intermediates on chip"
     return text + f". {si(summary['attainable_flops_per_s'], 'FLOP/s')} at the floor."
 
 
