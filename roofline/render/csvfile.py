@@ -9,6 +9,7 @@ from typing import Any
 
 from roofline.render import Options
 from roofline.render.run_words import run_rows
+from roofline.results.files import number
 
 _OP = ("path", "kind", "count", "flops", "bytes", "intensity", "ridge", "bound", "limiter", "floor_s", "share")
 
@@ -38,8 +39,9 @@ def render_rows(record: Mapping[str, Any], options: Options) -> str:
 
 
 def _text(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    """The lines with the numbers that JSON has."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows(lines)
+    writer.writerows([number(cell) if isinstance(cell, float) else cell for cell in line] for line in lines)
     return buffer.getvalue()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Mapping
@@ -13,13 +15,31 @@ from typing import Any
 
 from roofline.errors import RooflineError
 
-_MARKS = (b"roofline/", b"roofline-schema")
-_HEAD = 4096
+_SCHEMA = rb"roofline/[a-z][a-z-]*/[0-9]+"
+_HEAD = re.compile(
+    rb'\{\s*"schema"\s*:\s*"' + _SCHEMA + rb'"'  # JSON: the first key
+    rb"|schema,[^\n]*\n" + _SCHEMA + rb","  # CSV: the first cell under the titles
+    rb"|<!-- " + _SCHEMA + rb" -->\r?\n"  # markdown: the first line
+)
+_TAIL = re.compile(rb"\n# " + _SCHEMA + rb"\r?\n\Z")  # a table: the last line
+_ENDS = 4096
+_DESCRIPTORS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
+_EXACT = 1e21
 
 
 def dumps(record: Mapping[str, Any]) -> str:
-    """JSON text of a record: indented, in the order of the record, integers as integers, no NaN or infinity."""
-    return json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """JSON text of a record: ASCII, indented, in the order of the record, integers as integers, no NaN or infinity.
+
+    ASCII is valid in every encoding of a terminal, and holds file names that are not text.
+    """
+    return json.dumps(_plain(record), indent=2, allow_nan=False) + "\n"
+
+
+def number(value: float) -> int | float | None:
+    """``value`` as a file of results has it: a whole number without a fraction, None where there is no number."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < _EXACT else value
 
 
 def _plain(value: Any) -> Any:
@@ -27,11 +47,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return None
-        return int(value) if value.is_integer() and abs(value) < 2**53 and abs(value) >= 1 else value
-    return value
+    return number(value) if isinstance(value, float) else value
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -56,32 +72,75 @@ def read_record(path: Path) -> dict[str, Any]:
     return dict(data)
 
 
+def check_target(path: Path, force: bool = False) -> None:
+    """Raise the ``RooflineError`` that ``write`` would raise before it wrote: for use before long work."""
+    try:
+        _target(path, force)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
 def write(path: Path, content: str | bytes, *, force: bool = False) -> None:
-    """Write ``content`` to ``path`` whole or not at all.
+    """Write ``content`` to ``path`` whole or not at all; a device or a pipe is simply written to.
 
     Replaces a file that roofline wrote (it carries the mark of a schema) or an empty one; anything else needs
-    ``force``. Raises ``RooflineError`` where it may not or cannot write.
+    ``force``. Raises ``RooflineError`` where it may not or cannot write, ``BrokenPipeError`` where the reader of a
+    pipe has gone.
     """
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:
-        _write(path, data, force)
+        target = _target(path, force)
+        if target is None:
+            with path.open("ab") as stream:
+                stream.write(data)
+        else:
+            _replace(target, data)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise RooflineError(f"cannot write it: {error.strerror or error}", code="unwritable", file=str(path)) from error
+        raise _unwritable(path, error) from error
 
 
-def _write(path: Path, data: bytes, force: bool) -> None:
-    target = path.resolve()
-    if target.is_dir():
+def _unwritable(path: Path, error: OSError) -> RooflineError:
+    return RooflineError(f"cannot write it: {error.strerror or error}", code="unwritable", file=str(path))
+
+
+def _target(path: Path, force: bool) -> Path | None:
+    """The file to replace or create; None where ``path`` is to be written through."""
+    try:
+        # of the path as given: what /proc/self/fd/1 links to is no name that can be followed; a loop ends here
+        found = path.stat()
+    except FileNotFoundError:
+        target = path.resolve()  # a link may lead to a file that does not exist yet
+        if not target.parent.is_dir():
+            raise RooflineError(f"no such folder: {target.parent}", code="unwritable", file=str(path)) from None
+        _need(target.parent, os.W_OK | os.X_OK)
+        return target
+    if stat.S_ISDIR(found.st_mode):
         raise RooflineError("is a directory", code="unwritable", file=str(path))
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        target.write_bytes(data)  # /dev/stdout, a pipe: nothing to replace
-        return
-    if target.exists() and not force and not _ours(target):
-        raise RooflineError(
-            "exists and was not written by roofline; --force replaces it", code="would-overwrite", file=str(path)
-        )
+    if not stat.S_ISREG(found.st_mode) or str(path).startswith(_DESCRIPTORS):
+        _need(path, os.W_OK)
+        return None
+    if not force:
+        if found.st_size and not _ours(path):
+            raise RooflineError(
+                "exists and was not written by roofline; --force replaces it", code="would-overwrite", file=str(path)
+            )
+        _need(path, os.W_OK)
+    target = path.resolve()
+    _need(target.parent, os.W_OK | os.X_OK)
+    return target
+
+
+def _need(path: Path, access: int) -> None:
+    if not os.access(path, access):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _replace(target: Path, data: bytes) -> None:
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    # a short name of its own: that of the target may be as long as names can be
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".roofline-", suffix=".part")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -101,7 +160,14 @@ def _umask() -> int:
     return current
 
 
+def mark(schema: str) -> str:
+    """The last line of a table in a file: what tells later that roofline wrote it (a table names no schema)."""
+    return f"# {schema}\n"
+
+
 def _ours(path: Path) -> bool:
     with path.open("rb") as stream:
-        head = stream.read(_HEAD)
-    return not head or any(mark in head for mark in _MARKS)
+        head = stream.read(_ENDS)
+        stream.seek(max(path.stat().st_size - _ENDS, 0))
+        tail = stream.read(_ENDS)
+    return bool(_HEAD.match(head) or _TAIL.search(tail))
