@@ -1,7 +1,8 @@
 """The catalogue: devices, workloads and models that come with the program, found by name or by path.
 
 A *room* is a folder of the catalogue. It holds one YAML (or JSON) file a name, perhaps an ``aliases.yaml``, and
-for models also folders with a ``config.json``. A name is matched as a whole or not at all.
+for models also folders with a ``config.json``. A name is matched as a whole or not at all,
+in upper or lower case.
 """
 
 from __future__ import annotations
@@ -123,9 +124,18 @@ def resolve(room: Room, text: str, *, base: Path | None = None) -> Path:
     other = aliases(room)
     if name in other:
         return known[other[name]]
+    if cased := _whatever_case(name, known, other):
+        return cased
     if name != text:
         raise _missing(room, text, path)
     raise _unknown(room, text, path, [*known, *other])
+
+
+def _whatever_case(name: str, known: Mapping[str, Path], other: Mapping[str, str]) -> Path | None:
+    """The file whose whole name, or alias, differs from ``name`` only in upper and lower case; None for several."""
+    files = {path for key, path in known.items() if key.lower() == name.lower()}
+    files |= {known[key] for alias, key in other.items() if alias.lower() == name.lower()}
+    return files.pop() if len(files) == 1 else None
 
 
 def _exists(path: Path) -> bool:
@@ -160,8 +170,16 @@ def _unknown(room: Room, text: str, path: Path, choices: Iterable[str]) -> Roofl
     local = [f"{text}{suffix}" for suffix in _PATH_SUFFIXES if _exists(Path(f"{path}{suffix}"))]
     local += [f".{os.sep}{text}"] if text.strip(".") and _exists(path) else []
     near = [*local, *_near_names(text, choices)][:3]
-    more = "" if near else f": `roofline {noun} list` shows them all"
+    more = "" if near else f": {_all_of(room)}"
     return RooflineError(f"unknown {noun} {_shown(text)}{more}", code=f"unknown-{noun}", suggestions=near)
+
+
+def _all_of(room: Room) -> str:
+    """Where all names of a room are to be found: in a list that a command shows, or the few models here."""
+    if room != "workloads/models":
+        return f"`roofline {_NOUNS[room]} list` shows them all"
+    listed = names(room)
+    return f"known are {', '.join(listed[:20])}{', ...' if len(listed) > 20 else ''}"
 
 
 def _shown(value: object) -> str:

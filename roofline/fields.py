@@ -102,9 +102,17 @@ def build(cls: type[Any], data: Mapping[str, Any], where: Where, *, of: str = ""
         try:
             instance.check()
         except RooflineError as error:
-            loc = (error.key,) if error.key else ()
+            loc = _place_of(error, values, infos)
             raise where.error(loc, error.message, code=error.code, suggestions=error.suggestions) from None
     return instance
+
+
+def _place_of(error: RooflineError, values: Mapping[str, Any], infos: Mapping[str, FieldInfo]) -> tuple[str, ...]:
+    """The key that an instance's own check complains of; where a dtype needs a key that is missing, the dtype's."""
+    if error.code == "compute-needed" and error.key not in values:
+        stored = (key for key, value in values.items() if infos[key].kind == "storage" and value is not None)
+        return next(((key,) for key in stored if DTYPES[values[key]].native is None), ())
+    return (error.key,) if error.key else ()
 
 
 def unknown_key(where: Where, key: str, allowed: Iterable[str], of: str = "") -> RooflineError:

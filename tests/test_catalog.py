@@ -240,7 +240,6 @@ def test_a_path_may_be_relative_to_a_file(shop: Path, tmp_path: Path):
     ("room", "text", "code", "suggestion"),
     [
         ("hardware", "h10", "unknown-hardware", "h100"),
-        ("hardware", "H100-SXM", "unknown-hardware", "h100-sxm"),
         ("hardware", "h100-smx", "unknown-hardware", "h100-sxm"),
         ("workloads", "decod", "unknown-workload", "decode"),
         ("workloads/models", "llama", "unknown-model", "llama-3.1-8b"),
@@ -251,6 +250,22 @@ def test_an_unknown_name_gets_the_nearest(shop: Path, room: Room, text: str, cod
     assert error.code == code
     assert error.suggestions[0] == suggestion
     assert str(error).startswith(f"unknown {code.removeprefix('unknown-')} {text!r}")
+
+
+def test_upper_and_lower_case_are_one_unless_two_names_differ_by_it(shop: Path):
+    assert resolve("hardware", "H100-SXM") == resolve("hardware", "h100-sxm")
+    assert resolve("hardware", "H100") == resolve("hardware", "h100")
+    assert resolve("workloads", "Decode.yaml") == resolve("workloads", "decode")
+    assert refusal("hardware", "H100-S").code == "unknown-hardware"
+    lower = resolve("hardware", "h100-sxm")
+    lower.with_name("H100-SXM.yaml").write_text("name: H100-SXM\n")
+    assert resolve("hardware", "h100-sxm") == lower
+    assert refusal("hardware", "H100-Sxm").code == "unknown-hardware"
+
+
+def test_an_unknown_model_near_nothing_lists_the_models(shop: Path):
+    assert "known are " in refusal("workloads/models", "nosuch").message
+    assert "llama-3.1-8b" in refusal("workloads/models", "nosuch").message
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", "zzzzz", "\0", "x" * 5000, "~", "*"])

@@ -237,7 +237,7 @@ def _head_dim(data: Mapping[str, Any], where: Where, family: _Family, hidden: in
 
 def _activation(data: Mapping[str, Any], where: Where) -> str:
     name = data.get("hidden_act", "silu")
-    if name not in _ACTIVATIONS:
+    if not isinstance(name, str) or name not in _ACTIVATIONS:
         raise where.error(
             ("hidden_act",),
             f"hidden_act must be one of {', '.join(_ACTIVATIONS)}, not {shown(name)}",

@@ -97,8 +97,8 @@ def _clash(message: str, key: str) -> RooflineError:
 def _read_flux(read: "_Keys") -> dict[str, Any]:
     """FLUX.1: the latent is packed into 2x2 patches before the transformer (in_channels 64)."""
     read.only("patch_size", 1, "packed outside of the model")
-    channels = read.size("in_channels", 64)
-    out = read.size("out_channels", channels)
+    channels = read.packed("in_channels", 64)
+    out = read.packed("out_channels", channels)
     distilled = read.flag("guidance_embeds", False)
     return {
         "attention": "joint",
@@ -147,12 +147,13 @@ def _read_pixart(read: "_Keys") -> dict[str, Any]:
     read.only("cross_attention_dim", heads["hidden_size"], "the width of the stream")
     read.only("activation_fn", "gelu-approximate", "the only MLP supported here")
     channels = read.size("in_channels", 4)
-    embeds = read.data.get("use_additional_conditions")
+    given = read.data.get("use_additional_conditions") is not None
+    large = read.size("sample_size", 128) == 128
     return {
         "attention": "cross",
         "layers": read.size("num_layers", 28),
         "modulation": "shared",
-        "size_embeds": read.size("sample_size", 128) == 128 if embeds is None else embeds,
+        "size_embeds": read.flag("use_additional_conditions", large) if given else large,
         "latent_channels": channels,
         "out_channels": read.size("out_channels", channels if "out_channels" in read.data else 8),
         "patch_size": read.size("patch_size", 2),
@@ -170,6 +171,7 @@ def _read_wan(read: "_Keys") -> dict[str, Any]:
     patch = read.data.get("patch_size", [1, 2, 2])
     if not isinstance(patch, list) or len(patch) != 3 or patch[1] != patch[2]:
         raise read.refuse("patch_size", "must be [frames, side, side]")
+    frames, side, _ = (read_size("patch_size", item, read.where) for item in patch)
     channels = read.size("in_channels", 16)
     return {
         "attention": "cross",
@@ -181,8 +183,8 @@ def _read_wan(read: "_Keys") -> dict[str, Any]:
         "cross_norm": read.flag("cross_attn_norm", True),
         "latent_channels": channels,
         "out_channels": read.size("out_channels", channels),
-        "patch_size": patch[1],
-        "patch_frames": patch[0],
+        "patch_size": side,
+        "patch_frames": frames,
         "text_width": read.size("text_dim", 4096),
         "text_tokens": 512,
         "time_width": read.size("freq_dim", 256),
@@ -214,7 +216,10 @@ def read_diffusion(data: Mapping[str, Any], where: Where) -> DiffusionConfig:
             code="unsupported-model",
         )
     config = DiffusionConfig(**_CLASSES[name](_Keys(data, where)))
-    config.check()
+    try:
+        config.check()
+    except RooflineError as error:  # its keys are ours, not the file's
+        raise where.error((), error.message, code=error.code, suggestions=error.suggestions) from None
     return config
 
 
@@ -228,6 +233,14 @@ class _Keys:
     def size(self, key: str, default: int, minimum: int = 1) -> int:
         value = self.data.get(key)
         return default if value is None else read_size(key, value, self.where, minimum)
+
+    def packed(self, key: str, default: int) -> int:
+        """Channels of 2x2 patches: a multiple of 4."""
+        channels = self.size(key, default)
+        if channels % 4:
+            message = f"{key} must be a multiple of 4, the positions of a packed patch, not {channels}"
+            raise self.where.error((key,), message, code="bad-value")
+        return channels
 
     def flag(self, key: str, default: bool) -> bool:
         value = self.data.get(key, default)

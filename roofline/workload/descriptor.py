@@ -114,7 +114,11 @@ def from_source(source: Source, *, name: str, shown_as: str, base: Path | None) 
     common = {key: _text(source, key) for key in COMMON}
     rest = {key: value for key, value in data.items() if key not in COMMON}
     if "op" in rest and "model" in rest:
-        raise source.error(("model",), "a descriptor has either `op` or `model`, not both", code="bad-combination")
+        loc = ("op",) if source.overridden("op") else ("model",)
+        message = "a descriptor has either `op` or `model`, not both"
+        if source.overridden(*loc):
+            message += f": the override does not go with the keys of {source.document.name}"
+        raise source.error(loc, message, code="bad-combination")
     subject: OpRun | DecoderRun | DiffusionRun
     if "op" in rest:
         subject = _read_op(rest, source)
@@ -158,7 +162,8 @@ def _read_op(rest: Mapping[str, Any], source: Source) -> OpRun:
             suggestions=nearest(str(kind), OPS),
         )
     values = {key: value for key, value in rest.items() if key != "op"}
-    op = build(OPS[kind], values, source, of=f"op: {kind}", also=(*COMMON, "op"))
+    with source.chosen_by("op"):
+        op = build(OPS[kind], values, source, of=f"op: {kind}", also=(*COMMON, "op"))
     return OpRun(OPS[kind], {key: getattr(op, key) for key, value in values.items() if value is not None})
 
 

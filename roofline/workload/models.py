@@ -40,9 +40,10 @@ def read_model_run(
     """
     config = _read_model(rest["model"], source, base, precision_given=_states_weights(rest.get("precision")))
     fusion = _word(rest, "fusion", FUSIONS, source)
-    if isinstance(config, DecoderConfig):
-        return _read_decoder_run(config, rest, source, common, fusion)
-    return _read_diffusion_run(config, rest, source, common, fusion)
+    with source.chosen_by("model"):
+        if isinstance(config, DecoderConfig):
+            return _read_decoder_run(config, rest, source, common, fusion)
+        return _read_diffusion_run(config, rest, source, common, fusion)
 
 
 def _read_decoder_run(
@@ -53,7 +54,8 @@ def _read_decoder_run(
     phase_type = PHASES[_word(rest, "phase", tuple(PHASES), source)]
     keys = {key: value for key, value in rest.items() if key not in (*MODEL_KEYS, "phase")}
     also = (*MODEL_KEYS, "phase", *common)
-    phase: Prefill | Decode = build(phase_type, keys, source, of=f"phase: {phase_type.phase}", also=also)
+    with source.chosen_by("phase"):
+        phase: Prefill | Decode = build(phase_type, keys, source, of=f"phase: {phase_type.phase}", also=also)
     precision = _decoder_precision(rest.get("precision"), source, config)
     return _finished(DecoderRun(_label(rest), config, phase, precision, fusion), rest, source)
 

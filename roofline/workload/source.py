@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from roofline.documents import Document, resolve_plain
@@ -39,6 +41,11 @@ class Source:
             raise RooflineError(
                 f"--set {text}: write --set KEY=VALUE, for instance --set batch=64", code="bad-override", key=key
             )
+        if inner := re.match(r"\s*\{\s*([\w-]+)\s*:\s*([^,{}]*)", value):
+            fix = f"--set {'.'.join(path)}.{inner[1]}={inner[2].strip() or 'VALUE'}"
+            raise RooflineError(
+                f"--set {text}: a mapping is set key by key: {fix}", code="bad-override", key=key, suggestions=(fix,)
+            )
         target = self.data
         for part in path[:-1]:
             inner = target.get(part)
@@ -54,6 +61,18 @@ class Source:
         target[path[-1]] = resolve_plain(value.strip())
         self._set[path] = text
 
+    @contextmanager
+    def chosen_by(self, key: str) -> Iterator[None]:
+        """Reads what goes with ``key``: where an override changed that, it is to blame for keys that do not fit it."""
+        text = self._set.get((key,))
+        try:
+            yield
+        except RooflineError as error:
+            if text is None or error.file != self.document.name or error.code not in ("unknown-key", "missing-key"):
+                raise
+            message = f"--set {text}: does not go with the other keys of {error.file}: {error.message}"
+            raise RooflineError(message, code=error.code, key=error.key, suggestions=error.suggestions) from None
+
     def error(
         self,
         loc: Sequence[str | int],
@@ -63,9 +82,10 @@ class Source:
         of: Literal["key", "value"] = "value",
         suggestions: Iterable[str] = (),
     ) -> RooflineError:
-        """An error at ``loc``."""
+        """An error at ``loc``; an override that set it, a part of it or what it is part of is to blame."""
         for path, text in self._set.items():
-            if tuple(loc[: len(path)]) == path:
+            shared = min(len(path), len(loc))
+            if shared and tuple(loc[:shared]) == path[:shared]:
                 key = ".".join(str(part) for part in loc)
                 return RooflineError(f"--set {text}: {message}", code=code, key=key, suggestions=suggestions)
         return self.document.error(loc, message, code=code, of=of, suggestions=suggestions)

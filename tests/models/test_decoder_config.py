@@ -146,6 +146,8 @@ def test_how_a_checkpoint_is_quantised_is_its_dtype_unless_the_precision_is_stat
         ({"num_key_value_heads": 3}, "num_key_value_heads", "multiple of num_key_value_heads (3)"),
         ({"num_attention_heads": 6}, "num_attention_heads", "hidden_size (64)"),
         ({"hidden_act": "mish"}, "hidden_act", "silu"),
+        ({"hidden_act": ["silu"]}, "hidden_act", "silu"),
+        ({"hidden_act": {}}, "hidden_act", "silu"),
         ({"attention_bias": "yes"}, "attention_bias", "true or false"),
         ({"torch_dtype": "int8"}, "torch_dtype", "bfloat16"),
         ({"model_type": "qwen3", "use_sliding_window": True, "layer_types": ["full_attention"]}, "layer_types", "4"),

@@ -53,13 +53,18 @@ def test_what_follows_from_other_sizes():
         (FLUX, {"patch_size": 2}, "patch_size", "packed"),
         (FLUX, {"num_layers": 0}, "num_layers", "at least 1"),
         (FLUX, {"guidance_embeds": "yes"}, "guidance_embeds", "true or false"),
+        (FLUX, {"in_channels": 65}, "in_channels", "multiple of 4"),
+        (FLUX, {"in_channels": 3}, "in_channels", "multiple of 4"),
+        (FLUX, {"out_channels": 2}, "out_channels", "multiple of 4"),
         (SD3, {"dual_attention_layers": [0, 1]}, "dual_attention_layers", "second attention"),
         (SD3, {"caption_projection_dim": 100}, "caption_projection_dim", "width of the stream"),
         (SD3, {"qk_norm": "layer_norm"}, "qk_norm", "rms_norm"),
         (PIXART, {"cross_attention_dim": 100}, "cross_attention_dim", "width of the stream"),
         (PIXART, {"activation_fn": "geglu"}, "activation_fn", "MLP"),
         (WAN, {"image_dim": 1280}, "image_dim", "image-to-video"),
+        (PIXART, {"use_additional_conditions": "no"}, "use_additional_conditions", "true or false"),
         (WAN, {"patch_size": 2}, "patch_size", "[frames, side, side]"),
+        (WAN, {"patch_size": [1, "x", "x"]}, "patch_size", "whole number"),
     ],
 )
 def test_what_is_refused_and_what_is_said(data, changes, key, words):

@@ -286,7 +286,7 @@ FAULTS = [
     (f"{DECODE}fusion: non\n", 5, "fusion", "bad-value", "none"),
     (f"{DECODE}precision: fp61\n", 5, "precision", "unknown-dtype", "fp16"),
     (f"{DECODE}precision:\n  weigths: fp8\n", 6, "precision.weigths", "unknown-key", "weights"),
-    (f"{DECODE}precision:\n  weights: int4-g128\n", 5, "precision.compute", "compute-needed", None),
+    (f"{DECODE}precision:\n  weights: int4-g128\n", 6, "precision.weights", "compute-needed", None),
     (f"{DECODE}precision: {{weights: bf16, compute: fp8}}\n", 5, "precision.compute", "bad-value", None),
     (f"{DECODE}op: linear\n", 1, "model", "bad-combination", None),
     ("opp: linear\n", 1, "opp", "unknown-key", "op"),
@@ -296,7 +296,7 @@ FAULTS = [
     (LINEAR.replace("64", "-64"), 2, "tokens", "out-of-range", None),
     (LINEAR.replace("64", "sixty"), 2, "tokens", "bad-value", None),
     (f"{LINEAR}dtype: bf61\n", 5, "dtype", "unknown-dtype", "bf16"),
-    (f"{LINEAR}weight_dtype: int4-g128\n", 1, "compute", "compute-needed", None),
+    (f"{LINEAR}weight_dtype: int4-g128\n", 5, "weight_dtype", "compute-needed", None),
     ("op: attention\nheads: 6\nkv_heads: 4\nhead_dim: 8\nqueries: 1\n", 3, "kv_heads", "bad-value", None),
     ("model: flux.1-dev\nheight: 1000\nwidth: 1024\n", 2, "height", "bad-value", "992"),
     ("model: flux.1-dev\nheight: 1024\n", 1, "width", "missing-key", None),
@@ -335,6 +335,13 @@ def test_a_fault_is_shown_where_it_is_with_the_nearest_right_thing(write, text, 
         ("batch=x", None),
         ("precision=fp7", "fp8"),
         ("precision.kb=fp8", None),
+        ("precision.weights=int4-g128", None),
+        ("precision={weights: fp8, kv: fp8}", "--set precision.weights=fp8"),
+        ("a.b.c=1", None),
+        ("hardware.x=1", None),
+        ("op=linear", None),
+        ("phase=prefill", None),
+        ("model=flux.1-dev", None),
         ("model=llama-3.1-8", "llama-3.1-8b"),
         ("model.hidden_size=8", None),
         ("part=mpl", "mlp"),
@@ -346,6 +353,22 @@ def test_a_fault_in_an_override_names_the_override(write, override, near):
     assert str(error).startswith(f"--set {override}: ")
     assert error.file is None
     assert near is None or near in error.suggestions
+
+
+def test_an_override_of_the_op_is_blamed_for_keys_that_do_not_fit(write):
+    path = write(LINEAR)
+    error = refused(path, "op=softmax")
+    assert str(error).startswith("--set op=softmax: does not go with the other keys of ")
+    assert refused(path, "op=softmax", "tokens=0").code == "unknown-key"
+    both = refused(path, "model=llama-3.1-8b")
+    assert str(both).startswith("--set model=llama-3.1-8b: a descriptor has either")
+    assert refused(path, "bais=true").message.startswith("--set bais=true")
+
+
+def test_a_dtype_set_by_an_override_is_blamed_on_it(write):
+    error = refused(write(LINEAR), "weight_dtype=int4-g128")
+    assert (error.file, error.key) == (None, "weight_dtype")
+    assert str(error).startswith("--set weight_dtype=int4-g128: ")
 
 
 def test_a_file_that_cannot_be_read_is_one_line(write, tmp_path):
