@@ -35,7 +35,10 @@ _FLOAT: Final = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.[0-9]*)?|
 _LONGEST_NUMBER: Final = 400
 _TOO_DEEP: Final = f"nested more than {MAX_DEPTH} levels deep"
 # All that YAML does not call printable. Listed rather than negated: a negated class takes 10 ms to compile.
-_UNPRINTABLE: Final = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+# With it what turns the direction of text around: what is read would not be what is seen.
+_UNPRINTABLE: Final = re.compile(
+    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
+)
 
 
 @dataclass(slots=True)
@@ -64,12 +67,13 @@ class _Node:
 class Document:
     """One YAML file: ``data`` as plain dicts, lists and scalars, and the place of everything in it.
 
-    ``name`` is the path as the user wrote it. ``data`` may be changed without touching the places.
+    ``name`` is the path as the user wrote it. ``data`` may be changed without touching the places. Without a ``root``
+    it is ``data`` whose places are not known.
     """
 
-    def __init__(self, name: str, root: _Node) -> None:
+    def __init__(self, name: str, root: _Node | None, data: dict[str, Any] | None = None) -> None:
         self.name = name
-        self.data: dict[str, Any] = root.plain()
+        self.data: dict[str, Any] = root.plain() if root else data or {}
         self._root = root
 
     def locate(self, loc: Sequence[str | int], *, of: Literal["key", "value"] = "value") -> Place:
@@ -78,6 +82,8 @@ class Document:
         A ``loc`` that the file does not hold gives the key of its nearest existing parent, and the start of the
         file's mapping where there is none.
         """
+        if self._root is None:
+            return 1, 1
         node, key_place, whole = self._root, self._root.place, True
         for part in loc:
             child = node.child(part)
@@ -98,7 +104,7 @@ class Document:
         suggestions: Iterable[str] = (),
     ) -> RooflineError:
         """A ``RooflineError`` that points at ``loc``; its ``key`` is dotted (``layers.0.op``), or None for the root."""
-        line, column = self.locate(loc, of=of)
+        line, column = self.locate(loc, of=of) if self._root else (None, None)
         key = ".".join(str(part) for part in loc) or None
         return RooflineError(
             message, code=code, file=self.name, line=line, column=column, key=key, suggestions=suggestions
@@ -133,16 +139,31 @@ def read_yaml(path: Path) -> Document:
         raise RooflineError(f"cannot be read: {why}", code="unreadable", file=name) from None
     if len(content) > MAX_BYTES:
         raise _too_large(name, len(content))
-    return parse_yaml(_decoded(content, name), name)
+    read = parse_json if path.suffix.lower() == ".json" else parse_yaml
+    return read(_decoded(content, name), name)
 
 
 def near_files(path: Path) -> tuple[str, ...]:
-    """Paths of files beside a missing one whose names resemble its name, written as the user wrote the path."""
+    """Paths of what lies beside a missing file and has a name that resembles its name, written as the user wrote it.
+
+    The names are compared without their suffixes: ``x.json`` is not like ``run.json``. A file stands for a file; a
+    folder, too, for a path without a suffix.
+    """
     try:
-        entries = [entry.name for entry in islice(path.parent.iterdir(), 10_000)]
+        entries = [entry for entry in islice(path.parent.iterdir(), 10_000) if _may_stand_for(entry, path)]
     except (OSError, ValueError):
         return ()
-    return tuple(str(path.parent / entry) for entry in nearest(path.name, entries, n=2))
+    stems = [entry.stem for entry in entries]
+    found = (str(entry) for stem in nearest(path.stem, stems, n=2) for entry in entries if entry.stem == stem)
+    return tuple(islice(found, 2))
+
+
+def _may_stand_for(entry: Path, path: Path) -> bool:
+    if not path.suffix:
+        return entry.is_dir() or entry.suffix in (".yaml", ".yml")
+    yaml = (".yaml", ".yml")
+    same = entry.suffix == path.suffix or (path.suffix in yaml and entry.suffix in yaml)
+    return same and not entry.is_dir()
 
 
 def _too_large(name: str, size: int) -> RooflineError:
@@ -185,6 +206,64 @@ def parse_yaml(text: str, name: str) -> Document:
             code="not-text", file=name, line=line, column=column,
         )  # fmt: skip
     return Document(name, _Builder(name, _events(text, name)).document())
+
+
+def parse_json(text: str, name: str) -> Document:
+    """Read JSON text whose top level is an object, as ``parse_yaml`` reads YAML, which nearly all JSON is.
+
+    What only JSON has (two escapes for one character, keys of any length, tabs) leaves the places unknown. Raises
+    ``RooflineError`` as ``parse_yaml``, or ``json-syntax``.
+    """
+    try:
+        return parse_yaml(text, name)
+    except RooflineError as error:
+        if error.code not in ("yaml-syntax", "not-text"):
+            raise
+        refusal = error
+    if _UNPRINTABLE.search(text):
+        raise refusal
+    return Document(name, None, _json_object(text, name))
+
+
+def _json_object(text: str, name: str) -> dict[str, Any]:
+    import json  # only what YAML cannot read needs it
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise RooflineError(f"key {twice[:60]!r} is there twice", code="duplicate-key", file=name)
+        return found
+
+    def constant(word: str) -> NoReturn:
+        raise RooflineError(f"{word} is no number", code="json-syntax", file=name)
+
+    try:
+        data = json.loads(
+            text, object_pairs_hook=mapping, parse_int=resolve_plain, parse_float=resolve_plain, parse_constant=constant
+        )
+    except json.JSONDecodeError as error:
+        message = f"JSON syntax: {error.msg}"
+        raise RooflineError(message, code="json-syntax", file=name, line=error.lineno, column=error.colno) from None
+    except RecursionError:
+        raise RooflineError(_TOO_DEEP, code="too-deep", file=name) from None
+    if not isinstance(data, dict):
+        raise RooflineError("no object at the top, where {...} is needed", code="not-a-mapping", file=name)
+    _check_json(data, name)
+    return data
+
+
+def _check_json(value: Any, name: str, depth: int = 1) -> None:
+    """Refuse what YAML text is refused for: control characters behind escapes, and deep nesting."""
+    if isinstance(value, str) and (bad := _UNPRINTABLE.search(value)):
+        raise RooflineError(f"text with a character U+{ord(bad[0]):04X} in it", code="not-text", file=name)
+    if not isinstance(value, (dict, list)):
+        return
+    if depth > MAX_DEPTH:
+        raise RooflineError(_TOO_DEEP, code="too-deep", file=name)
+    for item in (*value, *value.values()) if isinstance(value, dict) else value:
+        _check_json(item, name, depth + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +405,7 @@ class _Builder:
     def scalar(self, event: _Event) -> Scalar:
         if event.plain:
             return resolve_plain(event.text)
-        if bad := re.search("[\0\ud800-\udfff]", event.text):
+        if bad := _UNPRINTABLE.search(event.text):
             self.fail(event, f"text with a character U+{ord(bad[0]):04X} in it", "not-text")
         return event.text
 

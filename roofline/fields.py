@@ -210,12 +210,13 @@ def _type_schema(info: FieldInfo) -> dict[str, Any]:
 
 
 def _size_schema(least: int) -> dict[str, Any]:
-    number = r"[0-9]+(_[0-9]+)*(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+    number = r"((0|[1-9][0-9]*(_[0-9]+)*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,4})?"
+    exa = r"([0-3](\.[0-9]*)?|4(\.0*)?)"  # up to 4Ei, which is 2^62
     return {
         "description": f"a whole number of at least {least}, also written as 8k, 1M or 4Ki",
         "anyOf": [
             {"type": "integer", "minimum": least, "maximum": LARGEST},
-            {"type": "string", "pattern": f"^ *[+]?{number} *(k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)? *$"},
+            {"type": "string", "pattern": f"^ *[+]?({number} *(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?|{exa} *Ei?) *$"},
         ],
     }
 

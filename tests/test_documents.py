@@ -257,14 +257,21 @@ def test_unbalanced_brackets(parser: str, text: str):
 
 
 @pytest.mark.parametrize(
-    ("text", "where"), [("a: 1\nb: \x07", (2, 4)), ("\0", (1, 1)), ("a: \udc80", (1, 4)), ("a: 1\x1b[31m", (1, 5))]
+    ("text", "where"),
+    [
+        ("a: 1\nb: \x07", (2, 4)),
+        ("\0", (1, 1)),
+        ("a: \udc80", (1, 4)),
+        ("a: 1\x1b[31m", (1, 5)),
+        ("a: 1\nb: x\u202ey", (2, 5)),
+    ],
 )
 def test_control_characters(parser: str, text: str, where: tuple[int, int]):
     error = refused(text)
     assert (error.code, place(error)) == ("not-text", where)
 
 
-@pytest.mark.parametrize("escape", ["\\0", "\\ud800", "\\U00110000"])
+@pytest.mark.parametrize("escape", ["\\0", "\\ud800", "\\U00110000", "\\e[31m", "\\u202e", "\\u0085x\\u009b"])
 def test_escapes_that_give_no_text(parser: str, escape: str):
     assert refused(f'a: "{escape}"').code in ("not-text", "yaml-syntax")
 
@@ -307,6 +314,59 @@ def test_near_files_are_written_as_the_path_was(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "decode.yaml").touch()
     monkeypatch.chdir(tmp_path)
     assert near_files(Path("decode.yml")) == ("decode.yaml",)
+
+
+def test_near_files_are_of_the_same_kind(tmp_path: Path):
+    (tmp_path / "run.json").touch()
+    (tmp_path / "decode.yaml").touch()
+    (tmp_path / "folder.yaml").mkdir()
+    assert near_files(tmp_path / "rum") == ()
+    assert near_files(tmp_path / "xyz.json") == ()
+    assert near_files(tmp_path / "rum.json") == (str(tmp_path / "run.json"),)
+    assert near_files(tmp_path / "decod") == (str(tmp_path / "decode.yaml"),)
+    assert near_files(tmp_path / "foldr.yaml") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": "\\ud83d\\ude00"}', {"a": "😀"}),
+        (json.dumps({"k" * 2000: 1}), {"k" * 2000: 1}),
+        ('{\n\t"a":\t[1, 2.5, -0, true, null]\n}', {"a": [1, 2.5, 0, True, None]}),
+        ('{"\\ud83d\\ude00": 1E400}', {"😀": "1E400"}),
+    ],
+)
+def test_json_that_is_no_yaml(tmp_path: Path, text: str, value: object):
+    path = tmp_path / "config.json"
+    path.write_text(text, encoding="utf-8")
+    document = read_yaml(path)
+    assert document.data == value
+    assert document.error(("a",), "wrong", code="x").file == str(path)
+
+
+SMILE = "\\ud83d\\ude00"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (f'{{"{SMILE}": 1, "{SMILE}": 2}}', "duplicate-key"),
+        (f'{{"{SMILE}": NaN}}', "json-syntax"),
+        (f'{{"{SMILE}": "\\u0000"}}', "not-text"),
+        ('{"a": "\\ud83d"}', "not-text"),
+        (f'["{SMILE}"]', "not-a-mapping"),
+        (f'{{"{SMILE}": {"[" * 60}{"]" * 60}}}', "too-deep"),
+        (f'{{"{SMILE}": {"[" * 100_000}', "too-deep"),
+        ('{"a": 1,, "b": 2}', "json-syntax"),
+        ("", "empty-file"),
+        ('{"a": 1, "a": 2}', "duplicate-key"),
+    ],
+)
+def test_json_that_is_refused(tmp_path: Path, text: str, code: str):
+    path = tmp_path / "config.json"
+    path.write_text(text, encoding="utf-8")
+    error = unreadable(path)
+    assert error.code == code or (code == "too-deep" and error.code == "json-syntax" and len(text) > 10_000)
 
 
 def test_a_directory(tmp_path: Path):
@@ -440,7 +500,7 @@ def test_both_parsers_read_the_same(text: str):
     assert repr(found[0]) == repr(found[1])
 
 
-TEXTS = st.text(st.characters(max_codepoint=0xFFFD, exclude_categories=["Cs", "Cc", "Zl", "Zp"]))
+TEXTS = st.text(st.characters(max_codepoint=0xFFFD, exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]))
 NUMBERS = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
 TREES = st.recursive(
     st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS),

@@ -11,6 +11,7 @@ classes of all ops.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,12 +35,16 @@ COMMON: Final = {
 """Keys that every descriptor may have."""
 
 
+LONGEST_NAME: Final = 80
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A descriptor that was read: what it is called, where it came from, what it runs.
 
     ``source`` is the file as a user would name it. ``description`` is the descriptor's own; where it has none, or where
-    an override may have made it untrue, it says what runs. ``hardware`` is the device that the descriptor asks for.
+    an override may have made it untrue, it says what runs. ``hardware`` is the device that the descriptor asks for: a
+    name, or a path from the working directory.
     ``subject`` is what runs; ``notes`` are things that a reader of results should know. ``spec`` is the descriptor as
     plain data, overrides included.
     """
@@ -111,7 +116,7 @@ def from_document(document: catalog.Document, *, name: str = "workload", base: P
 def from_source(source: Source, *, name: str, shown_as: str, base: Path | None) -> Workload:
     """The workload of a descriptor's data."""
     data = source.data
-    common = {key: _text(source, key) for key in COMMON}
+    given, described = _name(source), _description(source)
     rest = {key: value for key, value in data.items() if key not in COMMON}
     if "op" in rest and "model" in rest:
         loc = ("op",) if source.overridden("op") else ("model",)
@@ -126,12 +131,12 @@ def from_source(source: Source, *, name: str, shown_as: str, base: Path | None) 
         subject = read_model_run(rest, source, base, tuple(COMMON))
     else:
         raise _no_subject(rest, source)
-    told = common["description"] if source.changed <= set(COMMON) else None
+    told = described if source.changed <= set(COMMON) else None
     return Workload(
-        name=common["name"] or name,
+        name=given or name,
         source=shown_as,
         description=told or subject.summary,
-        hardware=common["hardware"],
+        hardware=_hardware(source, base),
         subject=subject,
         spec=data,
     )
@@ -150,6 +155,44 @@ def _text(source: Source, key: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise source.error((key,), f"{key} must be text, not {shown(value)}", code="bad-value")
     return value
+
+
+def _name(source: Source) -> str | None:
+    """The name, which stands in tables, in records and perhaps in the names of files."""
+    name = _text(source, "name")
+    if name and (not name.isprintable() or "/" in name or len(name) > LONGEST_NAME):
+        message = f"name must be one line of at most {LONGEST_NAME} printable characters without /, not {shown(name)}"
+        raise source.error(("name",), message, code="bad-value")
+    return name
+
+
+def _description(source: Source) -> str | None:
+    """The description on one line."""
+    told = " ".join((_text(source, "description") or "").split())
+    if not told.isprintable():
+        raise source.error(("description",), "description must be printable text", code="bad-value")
+    return told or None
+
+
+def _hardware(source: Source, base: Path | None) -> str | None:
+    """The device's name, or the path to its file: beside the descriptor first, then from the working directory."""
+    text = _text(source, "hardware")
+    if text is None:
+        return None
+    starts = [base] if base is not None and not source.overridden("hardware") else []
+    for start in (*starts, Path()):
+        try:
+            path = catalog.resolve("hardware", text, base=start)
+        except RooflineError as error:
+            if error.code == "missing-file" and start != Path():
+                continue
+            named = f"{error.file}: " if error.file else ""
+            message = f"hardware: {named}{error.message}"
+            raise source.error(("hardware",), message, code=error.code, suggestions=error.suggestions) from None
+        if path != start / text:
+            return text
+        return f".{os.sep}{path}" if path.name == str(path) else str(path)  # a bare word would be a name
+    return text
 
 
 def _read_op(rest: Mapping[str, Any], source: Source) -> OpRun:

@@ -34,9 +34,11 @@ def json_schema() -> dict[str, Any]:
 
 
 def _common() -> dict[str, Any]:
-    from roofline.workload.descriptor import COMMON
+    from roofline.workload.descriptor import COMMON, LONGEST_NAME
 
-    return {key: {"type": "string", "description": doc} for key, doc in COMMON.items()}
+    shapes: dict[str, dict[str, Any]] = {key: {"type": ["string", "null"]} for key in COMMON}
+    shapes["name"] |= {"maxLength": LONGEST_NAME, "pattern": "^[^/]*$"}
+    return {key: {**shapes[key], "description": doc} for key, doc in COMMON.items()}
 
 
 def _op_case(kind: str) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def _model_keys() -> dict[str, Any]:
 
     shapes: dict[str, dict[str, Any]] = {
         "model": {"$ref": "#/$defs/model"},
-        "part": {"type": "string"},
+        "part": {"type": ["string", "null"]},
         "precision": {"$ref": "#/$defs/precision"},
         "fusion": {"enum": list(FUSIONS), "default": FUSIONS[0]},
     }

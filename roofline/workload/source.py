@@ -41,8 +41,8 @@ class Source:
             raise RooflineError(
                 f"--set {text}: write --set KEY=VALUE, for instance --set batch=64", code="bad-override", key=key
             )
-        if inner := re.match(r"\s*\{\s*([\w-]+)\s*:\s*([^,{}]*)", value):
-            fix = f"--set {'.'.join(path)}.{inner[1]}={inner[2].strip() or 'VALUE'}"
+        if pair := re.match(r"\s*\{\s*([\w-]+)\s*:\s*([^,{}]*)", value):
+            fix = f"--set {'.'.join(path)}.{pair[1]}={pair[2].strip() or 'VALUE'}"
             raise RooflineError(
                 f"--set {text}: a mapping is set key by key: {fix}", code="bad-override", key=key, suggestions=(fix,)
             )

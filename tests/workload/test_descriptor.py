@@ -355,6 +355,26 @@ def test_a_fault_in_an_override_names_the_override(write, override, near):
     assert near is None or near in error.suggestions
 
 
+def test_hardware_by_path_is_beside_the_descriptor_then_in_the_working_directory(write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write(f"{LINEAR}hardware: ./mine.yaml\n", "sub/w.yaml")
+    write("name: mine\n", "mine.yaml")
+    assert Path(str(load("sub/w.yaml").hardware)) == Path("mine.yaml")
+    beside = write("name: mine\n", "sub/mine.yaml")
+    assert load(path).hardware == beside
+    assert load("sub/w.yaml").hardware == "sub/mine.yaml"
+    assert Path(str(load(path, ["hardware=./mine.yaml"]).hardware)) == Path("mine.yaml")
+    assert load(path, ["hardware=h100"]).hardware == "h100"
+
+
+def test_a_name_is_one_short_printable_line(write):
+    for bad in ("a/b", "a" * 81, "a\\nb", "a\\tb", "\\u2028"):
+        error = refused(write(f'{LINEAR}name: "{bad}"\n'))
+        assert (error.line, error.key, error.code) == (5, "name", "bad-value")
+    assert load(write(f"{LINEAR}name: {'é' * 80}\n")).name == "é" * 80
+    assert load(write(f'{LINEAR}description: "two\\n  lines"\n')).description == "two lines"
+
+
 def test_an_override_of_the_op_is_blamed_for_keys_that_do_not_fit(write):
     path = write(LINEAR)
     error = refused(path, "op=softmax")

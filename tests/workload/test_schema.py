@@ -76,6 +76,28 @@ def test_what_is_read_is_valid(data):
         assert error.code in ("bad-value", "bad-combination", "compute-needed", "out-of-range")
 
 
+@pytest.mark.parametrize(
+    "tokens", [".5k", "5.k", "8E", "4Ei", "4E", "3.9E", "0E", "1e3", "01k", "1_000", "1k k", "5Ei"]
+)
+def test_sizes_in_words_are_valid_where_they_are_read(tokens):
+    data = {"op": "linear", "tokens": tokens, "in_features": 8, "out_features": 8}
+    try:
+        from_document(document(data))
+    except RooflineError:
+        assert not VALIDATOR.is_valid(data) or tokens.startswith("0")
+    else:
+        assert VALIDATOR.is_valid(data)
+
+
+def test_what_may_be_left_out_may_be_null():
+    op = {"op": "linear", "tokens": 8, "in_features": 8, "out_features": 8}
+    model = {"model": "llama-3.1-8b", "phase": "decode", "context": 8, "part": None, "precision": None}
+    for data in (op, model):
+        data = {**data, "name": None, "description": None, "hardware": None}
+        assert VALIDATOR.is_valid(data)
+        assert from_document(document(data)).name == "workload"
+
+
 @given(descriptors(), st.sampled_from(["tokesn", "Batch", "op ", "dtypes"]))
 @settings(max_examples=30, deadline=None)
 def test_a_key_that_nothing_reads_is_invalid_and_refused(data, key):
