@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from roofline.render import Options, choose_format, render
+from roofline.cli.streams import printable
+from roofline.render import TABLE, Options, choose_format, render
 
 FORMATS = "table, json, csv or markdown"
 
@@ -32,6 +33,16 @@ HardwareNames = Annotated[
 ]
 
 
+def ready(schema: str, fmt: str | None, output: Path | None, force: bool) -> str:
+    """The format in which a record of ``schema`` will leave; raises, before long work, what ``emit`` would raise."""
+    chosen = choose_format(schema, fmt, output)
+    if output is not None:
+        from roofline.results.files import check_target
+
+        check_target(output, force)
+    return chosen
+
+
 def emit(
     record: Mapping[str, Any],
     *,
@@ -45,10 +56,11 @@ def emit(
     if output is None:
         sys.stdout.write(render(record, chosen, screen(verbose)))
         return
-    from roofline.results.files import write
+    from roofline.results.files import mark, write
 
-    write(output, render(record, chosen, Options(verbose=verbose)), force=force)
-    print(f"wrote {output}", file=sys.stderr)
+    text = render(record, chosen, Options(verbose=verbose))
+    write(output, text + mark(record["schema"]) if chosen == TABLE else text, force=force)
+    print(f"wrote {printable(str(output))}", file=sys.stderr)
 
 
 def screen(verbose: bool = False) -> Options:

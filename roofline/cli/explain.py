@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from roofline.cli.common import Force, Format, OpGlob, Output, Set, emit
+from roofline.cli.common import Force, Format, OpGlob, Output, Set, emit, ready
 from roofline.errors import RooflineError
 
 
@@ -25,8 +25,9 @@ def explain(
     Identical ops are shown once. Exit codes: 0 fine, 2 bad input.
     """
     from roofline.render.conventions import CONVENTIONS
-    from roofline.results.explain import record
+    from roofline.results.explain import SCHEMA, record
 
+    ready(SCHEMA, fmt, output, force)
     rules = CONVENTIONS if conventions else ()
     if workload is None:
         if not conventions:

@@ -1,54 +1,23 @@
-"""The program: its commands, and the one place where an error becomes a line on stderr and an exit code."""
+"""The program: the one place where an error becomes a line on stderr and an exit code."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-import typer
-
-from roofline.cli import analyze, explain, hardware, schema, validate, workload
+from roofline.cli.streams import Held, guarded, printable
 from roofline.errors import RooflineError
-from roofline.version import __version__
 
 EXIT_BAD_INPUT = 2
 EXIT_CRASH = 70
 EXIT_INTERRUPTED = 130
 
-app = typer.Typer(
-    name="roofline",
-    help="What bounds this workload, how close are we to the limit, and did this commit make it worse?",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _show_version(value: bool) -> None:
-    if value:
-        typer.echo(f"roofline {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
-    ),
-) -> None:
-    """Options of the program itself."""
-
-
-app.command("analyze")(analyze.analyze)
-app.command("explain")(explain.explain)
-app.command("validate")(validate.validate)
-app.add_typer(hardware.app, name="hardware")
-app.add_typer(workload.app, name="workload")
-app.command("schema")(schema.schema)
+_MOST_DIGITS = 4
+_PACKAGES = {"yaml": "pyyaml", "pynvml": "nvidia-ml-py"}
+_SUGGESTED = re.compile(r"(?:\. Did you mean (?P<quoted>.+)\?|\s*\(Possible options: (?P<plain>.+)\))$")
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -58,30 +27,48 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit code of the command line ``arguments``."""
+    """The exit code of the command line ``arguments``.
+
+    What a command prints is held until it is done: on stdout stands a whole result or a whole error, and one place
+    deals with a stdout that is full, closed, or a pipe whose reader has gone (head, less: nothing is wrong then).
+    """
     as_json = wants_json(arguments)
+    for name in ("COLUMNS", "LINES"):  # rich takes any digits for a size
+        if len(os.environ.get(name, "")) > _MOST_DIGITS:
+            del os.environ[name]
+    with guarded() as out:
+        try:
+            try:
+                code = _attempt(list(arguments), out, as_json)
+                out.deliver()
+            except RooflineError as error:  # stdout itself failed
+                sys.stderr.write(f"roofline: {printable(str(error))}\n")
+                return error.exit_code
+        except BrokenPipeError:
+            return 0
+        except KeyboardInterrupt:  # while something was being said
+            return EXIT_INTERRUPTED
+    return code
+
+
+def _attempt(arguments: list[str], out: Held, as_json: bool) -> int:
+    """Run the command; every fault is reported."""
     try:
-        result = typer.main.get_command(app).main(list(arguments), prog_name="roofline", standalone_mode=False)
-        sys.stdout.flush()
+        # here and not above: Ctrl-C and a missing library are then reported like everything else
+        from roofline.cli.program import invoke
+
+        return invoke(arguments)
     except RooflineError as error:
-        return report(error, as_json)
-    except (KeyboardInterrupt, typer.Abort):
-        return _interrupted(as_json)
-    except BrokenPipeError:
-        # the reader (head, less) has gone: nothing is wrong, and nothing more can be said on stdout
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return report(error, out, as_json)
+    except KeyboardInterrupt:
+        return report(RooflineError("interrupted", code="interrupted", exit_code=EXIT_INTERRUPTED), out, as_json)
+    except BrokenPipeError:  # -o named a pipe
+        raise
     except Exception as error:
-        if hasattr(error, "format_message"):  # the parser's own complaint about the command line
-            return report(_usage_error(error), as_json)
-        return _crash(error, as_json)
-    if result == EXIT_INTERRUPTED:  # the parser turns Ctrl-C into this code and says nothing
-        return _interrupted(as_json)
-    return result if isinstance(result, int) else 0
-
-
-def _interrupted(as_json: bool) -> int:
-    return report(RooflineError("interrupted", code="interrupted", exit_code=EXIT_INTERRUPTED), as_json)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(str(error))
+            return EXIT_BAD_INPUT
+        return report(_explained(error), out, as_json)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
@@ -94,30 +81,50 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return False
 
 
-def report(error: RooflineError, as_json: bool) -> int:
-    """Say what is wrong: one line on stderr, and with JSON asked for the error object on stdout."""
+def report(error: RooflineError, out: Held, as_json: bool) -> int:
+    """Say what is wrong: one line on stderr, and with JSON asked for the error object, and only it, on stdout."""
+    sys.stderr.write(f"roofline: {printable(str(error))}\n")
     if as_json:
         from roofline.results.files import dumps
 
-        sys.stdout.write(dumps(error.as_json()))
-        sys.stdout.flush()
-    sys.stderr.write(f"roofline: {error}\n")
+        out.seek(0)
+        out.truncate()
+        out.write(dumps(error.as_json()))
     return error.exit_code
+
+
+def _explained(error: Exception) -> RooflineError:
+    if hasattr(error, "format_message"):  # the parser's own complaint about the command line
+        return _usage_error(error)
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing and missing.partition(".")[0] != "roofline":
+        package = missing.partition(".")[0]
+        return RooflineError(
+            f"{package} is missing: pip install {_PACKAGES.get(package, package)}", code="missing-library", key=package
+        )
+    return _crash(error)
 
 
 def _usage_error(error: Any) -> RooflineError:
     message = str(error.format_message()).rstrip(".")
+    suggestions: list[str] = []
+    found = _SUGGESTED.search(message)
+    if found:
+        message = message[: found.start()]
+        suggestions = [word.strip("'\"") for word in (found["quoted"] or found["plain"]).split(", ")]
     context = getattr(error, "ctx", None)
     where = f" (see {context.command_path} --help)" if context is not None else ""
     text = message[:1].lower() + message[1:] if message[:1].isalpha() else message
-    return RooflineError(text + where, code="usage", key=getattr(error, "option_name", None))
+    return RooflineError(text + where, code="usage", key=getattr(error, "option_name", None), suggestions=suggestions)
 
 
-def _crash(error: Exception, as_json: bool) -> int:
+def _crash(error: Exception) -> RooflineError:
     if os.environ.get("ROOFLINE_DEBUG"):
         raise error
+    from roofline.version import __version__
+
     message = (
         f"internal error: {type(error).__name__}: {error}. This is a fault of roofline {__version__}: please report it "
         "with the command line and the output of the same command under ROOFLINE_DEBUG=1"
     )
-    return report(RooflineError(message, code="crash", exit_code=EXIT_CRASH), as_json)
+    return RooflineError(message, code="crash", exit_code=EXIT_CRASH)

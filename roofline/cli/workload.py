@@ -34,6 +34,7 @@ def show_workload(
     load(workload)
     path = catalog.resolve("workloads", workload)
     try:
-        typer.echo(path.read_text(encoding="utf-8"), nl=False)
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise RooflineError(f"cannot read it: {error.strerror}", code="unreadable", file=str(path)) from error
+    typer.echo(text, nl=False)
