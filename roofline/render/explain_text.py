@@ -8,7 +8,7 @@ from typing import Any
 
 from roofline.quantities import integer, ratio
 from roofline.render import Options
-from roofline.render.console import PLAIN_WIDTH
+from roofline.render.console import PLAIN_WIDTH, clean
 
 _INDENT = "    "
 
@@ -23,6 +23,7 @@ def render(record: Mapping[str, Any], options: Options) -> str:
         lines += ["Rules of accounting", ""]
         for rule in record["conventions"]:
             lines += [*_wrap(f"{rule['rule']}: {rule['text']}", width, "  "), ""]
+    lines = [clean(line) for line in lines]
     wrapped = [piece for line in lines for piece in (_wrap(line, width) if len(line) > width else [line])]
     return "\n".join(wrapped).rstrip() + "\n"
 

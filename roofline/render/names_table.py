@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from roofline.render import Options
-from roofline.render.console import collect, rows, table
+from roofline.render.console import collect, pinned, rows, table
 
 
 def render(record: Mapping[str, Any], options: Options) -> str:
@@ -19,9 +19,9 @@ def render(record: Mapping[str, Any], options: Options) -> str:
         if not lines:
             console.print("none")
             return
+        *_, last = lines[0]
         made = table([(key, "left") for key in lines[0]])
-        console.print(
-            rows(made, ([str(value if value is not None else "-") for value in row.values()] for row in lines))
-        )
+        rows(made, ([str(value if value is not None else "-") for value in row.values()] for row in lines))
+        console.print(pinned(made, options, wraps={last: 20}))
 
     return collect(draw, options)
