@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from rich.console import Console
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, Group
+from rich.padding import Padding
 from rich.text import Text
 
 from roofline.quantities import duration, integer, percent, ratio, si
 from roofline.render import Options, words
-from roofline.render.console import BOUND_STYLE, PLAIN_WIDTH, collect, outline, pinned, rows, table
+from roofline.render.console import BOUND_STYLE, WIDE, clean, collect, outline, pinned, rows, table
 
 Result = Mapping[str, Any]
 
@@ -40,7 +41,7 @@ def _one(console: Console, result: Result, options: Options) -> None:
     console.print(words.headline(result), style=f"bold {BOUND_STYLE[summary['bound']]}")
     console.print(words.floor_sentence(result))
     console.print()
-    console.print(pinned(_op_table(result, options.verbose, options.width or PLAIN_WIDTH), options))
+    console.print(_op_table(result, options))
     if len(result["ops"]) > 1:
         console.print("FLOPs, bytes and floor of an op are for one execution; its share is of all of them", style="dim")
     if any(op["near_ridge"] for op in result["ops"]):
@@ -50,43 +51,38 @@ def _one(console: Console, result: Result, options: Options) -> None:
     launches = words.launch_sentence(result)
     if launches:
         console.print(launches)
-    _what_if(console, result)
+    _what_if(console, result, options)
     for note in result["notes"]:
         console.print(Text.assemble(("Note: ", "bold"), note))
 
 
-_COLUMNS: tuple[tuple[str, str, int], ...] = (
-    ("count", "right", 0),
-    ("FLOPs", "right", 92),
-    ("bytes", "right", 0),
-    ("FLOP/B", "right", 0),
-    ("bound", "left", 100),
-    ("limiter", "left", 0),
-    ("floor", "right", 0),
-    ("share", "right", 0),
+_COLUMNS: Final[tuple[tuple[str, str], ...]] = (
+    ("op", "left"),
+    ("count", "right"),
+    ("FLOPs", "right"),
+    ("bytes", "right"),
+    ("FLOP/B", "right"),
+    ("bound", "left"),
+    ("limiter", "left"),
+    ("floor", "right"),
+    ("share", "right"),
 )
-"""Title, side, and the width of terminal from which on it is shown."""
 
 
-def _op_table(result: Result, verbose: bool, width: int) -> Table:
-    shown = [index for index, column in enumerate(_COLUMNS) if width >= column[2]]
-    made = table((("op", "left"), *(_COLUMNS[index][:2] for index in shown)))
-
-    def add(label: str | Text, cells: Sequence[str | Text]) -> None:
-        made.add_row(label, *(cells[index] for index in shown))
-
+def _op_table(result: Result, options: Options) -> Group:
+    made = table(_COLUMNS)
     for depth, name, op, count in outline(result["ops"]):
         label = "  " * depth + name
         if op is None:
-            add(Text(label, style="bold"), (integer(count) if count > 1 else "", *[""] * 7))
+            made.add_row(Text(label, style="bold"), integer(count) if count > 1 else "", *[""] * 7)
             continue
-        add(label, _op_cells(op))
-        if verbose:
+        made.add_row(label, *_op_cells(op))
+        if options.verbose:
             for tensor in op["tensors"]:
-                add(*_tensor_row(tensor, depth + 1))
+                made.add_row(*_tensor_row(tensor, depth + 1))
     if len(result["ops"]) > 1:
-        add(Text("all", style="bold"), _total_cells(result))
-    return made
+        made.add_row(Text("all", style="bold"), *_total_cells(result))
+    return pinned(made, options, wraps={"limiter": 11, "op": 26}, drops=("bound", "FLOPs", "FLOP/B", "bytes", "count"))
 
 
 def _op_cells(op: Mapping[str, Any]) -> Sequence[str | Text]:
@@ -116,24 +112,24 @@ def _total_cells(result: Result) -> Sequence[str | Text]:
     )
 
 
-def _tensor_row(tensor: Mapping[str, Any], depth: int) -> tuple[Text, Sequence[Text]]:
+def _tensor_row(tensor: Mapping[str, Any], depth: int) -> Sequence[Text]:
     label = f"{'  ' * depth}{tensor['access']} {tensor['name']} {words.shape_text(tensor['shape'])} {tensor['dtype']}"
-    cells = ("", "", si(tensor["traffic_bytes"], "B"), "", "", tensor["role"], "", "")
-    return Text(label, style="dim"), tuple(Text(cell, style="dim") for cell in cells)
+    cells = (label, "", "", si(tensor["traffic_bytes"], "B"), "", "", tensor["role"], "", "")
+    return tuple(Text(cell, style="dim") for cell in cells)
 
 
-def _what_if(console: Console, result: Result) -> None:
+def _what_if(console: Console, result: Result, options: Options) -> None:
     lines = words.what_if_lines(result)
     if lines:
         console.print()
         console.print("What would change it", style="bold")
-        made = table((("", "left"), ("", "left")))
+        made = rows(table((("change", "left"), ("effect", "left"))), lines)
         made.show_header = False
-        console.print(rows(made, ((f"  {change}", effect) for change, effect in lines)))
+        console.print(Padding(pinned(made, options, wraps={"change": 24, "effect": 26}, indent=2), (0, 0, 0, 2)))
 
 
 def _compare(console: Console, results: Sequence[Result], options: Options) -> None:
-    columns = (
+    columns = [
         ("workload", "left"),
         ("hardware", "left"),
         ("bound", "left"),
@@ -144,34 +140,83 @@ def _compare(console: Console, results: Sequence[Result], options: Options) -> N
         ("tokens/s", "right"),
         ("memory", "right"),
         ("fits", "left"),
-    )
-    made = table(columns)
+    ]
+    lines = [_compare_cells(result) for result in results]
+    if not any(result["summary"]["new_tokens"] for result in results):
+        place = [title for title, _ in columns].index("tokens/s")
+        columns.pop(place)
+        lines = [[*line[:place], *line[place + 1 :]] for line in lines]
+    wraps = {"limiter": 11, "workload": 10, "hardware": 14}
+    drops = ("memory", "ridge", "FLOP/B", "tokens/s")
+    console.print(pinned(rows(table(columns), lines), options, wraps=wraps, drops=drops))
+    if _same_workload(results):
+        for block in _floors(results, options):
+            console.print()
+            console.print(block)
+
+
+def _compare_cells(result: Result) -> list[str | Text]:
+    summary = result["summary"]
+    tokens = summary["new_tokens"]
+    return [
+        result["workload"]["name"],
+        result["hardware"]["name"],
+        Text(summary["bound"], style=BOUND_STYLE[summary["bound"]]),
+        f"{summary['limiter']} {percent(summary['shares'][summary['limiter']])}",
+        ratio(summary["intensity"], 3),
+        ratio(summary["ridge"], 3),
+        duration(summary["floor_s"]),
+        si(tokens / summary["floor_s"], "") if tokens else "-",
+        si(summary["resident_bytes"], "B"),
+        {True: "yes", False: "NO", None: "-"}[summary["fits"]],
+    ]
+
+
+def _same_workload(results: Sequence[Result]) -> bool:
+    """Whether every result is of one workload: named, described and counted alike."""
+
+    def identity(result: Result) -> tuple[Any, ...]:
+        workload = result["workload"]
+        ops = tuple((op["path"], op["count"], op["flops"], op["bytes"]) for op in result["ops"])
+        return workload["name"], workload["source"], workload["description"], ops
+
+    return len({identity(result) for result in results}) == 1
+
+
+def _floors(results: Sequence[Result], options: Options) -> Iterator[Group]:
+    """One workload on several devices: the floor of each op and what limits it, as many devices a block as fit."""
+    labels = [
+        ("  " * depth + name, integer(count) if op or count > 1 else "", op is None)
+        for depth, name, op, count in outline(results[0]["ops"])
+    ]
+    width = options.width or WIDE
+    used = min(max(cell_len(clean(label)) for label, _, _ in labels), max(width // 3, 20)) + 2 + len("count")
+    block: list[Result] = []
+    left = width - used
     for result in results:
-        summary = result["summary"]
-        tokens = summary["new_tokens"]
-        made.add_row(
-            result["workload"]["name"],
-            result["hardware"]["name"],
-            Text(summary["bound"], style=BOUND_STYLE[summary["bound"]]),
-            f"{summary['limiter']} {percent(summary['shares'][summary['limiter']])}",
-            ratio(summary["intensity"], 3),
-            ratio(summary["ridge"], 3),
-            duration(summary["floor_s"]),
-            si(tokens / summary["floor_s"], "") if tokens else "-",
-            si(summary["resident_bytes"], "B"),
-            {True: "yes", False: "NO", None: "-"}[summary["fits"]],
-        )
-    console.print(pinned(made, options))
-    if len({result["workload"]["source"] for result in results}) == 1:
-        console.print()
-        console.print(pinned(_floors(results), options))
+        needed = 2 + max(cell_len(text) for text in (_heading(result), *map(_floor_cell, result["ops"])))
+        if block and needed > left:
+            yield _floor_block(labels, block, options)
+            block, left = [], width - used
+        block.append(result)
+        left -= needed
+    yield _floor_block(labels, block, options)
 
 
-def _floors(results: Sequence[Result]) -> Any:
-    """One workload on several devices: the floor of each op and what limits it."""
-    devices = [result["hardware"]["name"] for result in results]
-    made = table((("op", "left"), ("count", "right"), *((f"{name} floor", "right") for name in devices)))
-    for same in zip(*(result["ops"] for result in results), strict=True):
-        cells = (f"{duration(op['floor_s'])} {op['limiter']}" for op in same)
-        made.add_row(same[0]["path"], integer(same[0]["count"]), *cells)
-    return made
+def _floor_block(labels: Sequence[tuple[str, str, bool]], block: Sequence[Result], options: Options) -> Group:
+    made = table((("op", "left"), ("count", "right"), *((_heading(result), "right") for result in block)))
+    cells = zip(*(map(_floor_cell, result["ops"]) for result in block), strict=True)
+    for label, count, group in labels:
+        if group:
+            made.add_row(Text(label, style="bold"), count, *[""] * len(block))
+        else:
+            made.add_row(label, count, *next(cells))
+    return pinned(made, options)
+
+
+def _heading(result: Result) -> str:
+    return f"{clean(result['hardware']['name'])} floor"
+
+
+def _floor_cell(op: Mapping[str, Any]) -> str:
+    return f"{duration(op['floor_s'])} {op['limiter']}"
