@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from roofline.quantities import binary, duration, integer, ratio, si
 from roofline.render import Options
-from roofline.render.console import collect, rows, table
+from roofline.render.console import PLAIN_WIDTH, collect, pinned, rows, table
 from roofline.render.markdown import md_table
 
 UNVERIFIED = "unverified"
@@ -32,7 +31,9 @@ def render_list(record: Mapping[str, Any], options: Options) -> str:
     )
 
     def draw(console: Console) -> None:
-        console.print(rows(table(columns), (_list_line(row) for row in record["rows"])))
+        made = rows(table(columns), (_list_line(row) for row in record["rows"]))
+        wraps = {"also called": 20, "device": 24}
+        console.print(pinned(made, options, wraps=wraps, drops=("also called", "device", "memory", "fp8")))
         count = len(record["rows"])
         noun = "device" if count == 1 else "devices"
         console.print(f"{count} {noun}; peaks are dense FLOP/s, ridge is bf16 FLOP/byte", style="dim")
@@ -62,22 +63,41 @@ def render(record: Mapping[str, Any], options: Options) -> str:
         for title, columns, lines in _sections(record):
             console.print()
             console.print(title, style="bold")
-            console.print(Padding(rows(table(columns), lines), (0, 0, 0, 2)))
+            made = pinned(rows(table(columns), lines), options, wraps=_WRAPS, drops=_DROPS, indent=2)
+            console.print(Padding(made, (0, 0, 0, 2)))
+            if legend := _legend(record, title):
+                console.print(Padding(Text(legend, style="dim"), (0, 0, 0, 2)), width=options.width or PLAIN_WIDTH)
         if notes := _notes(record):
-            _listed(console, "notes", [("-", note) for note in notes])
-        _listed(console, "sources", [(f"[{index}]", source) for index, source in enumerate(_sources(record), 1)])
+            _listed(console, "notes", [("-", note) for note in notes], options)
+        _listed(
+            console, "sources", [(f"[{index}]", source) for index, source in enumerate(_sources(record), 1)], options
+        )
 
     return collect(draw, options)
 
 
-def _listed(console: Console, title: str, lines: Sequence[tuple[str, str]]) -> None:
+_WRAPS: Final = {"source": 9, "kind": 14}
+_DROPS: Final = ("per unit and clock", "checked")
+
+
+def _legend(record: Mapping[str, Any], section: str) -> str | None:
+    """What the words in the column "checked" say, where they are used."""
+    if section != "peaks" or not any(peak["checked"] for peak in record["peaks"].values()):
+        return None
+    return (
+        "checked: units x rate x clock give the peak; independent = all three were found apart from it, "
+        "derived = one of them came from it"
+    )
+
+
+def _listed(console: Console, title: str, lines: Sequence[tuple[str, str]], options: Options) -> None:
     """Long lines that wrap under their own start."""
-    made = Table.grid(padding=(0, 1))
-    for line in lines:
-        made.add_row(*line)
+    made = rows(table((("mark", "left"), ("text", "left"))), lines)
+    made.show_header = False
     console.print()
     console.print(title, style="bold")
-    console.print(Padding(made, (0, 0, 0, 2)))
+    prose = Options(width=options.width or PLAIN_WIDTH)
+    console.print(Padding(pinned(made, prose, wraps={"text": 20}, indent=2), (0, 0, 0, 2)))
 
 
 def render_markdown(record: Mapping[str, Any], options: Options) -> str:
@@ -87,6 +107,8 @@ def render_markdown(record: Mapping[str, Any], options: Options) -> str:
     for title, columns, lines in _sections(record):
         heads = [name + (":" if side == "right" else "") for name, side in columns]
         blocks += [f"**{title}**", md_table(heads, lines)]
+        if legend := _legend(record, title):
+            blocks.append(legend)
     if notes := _notes(record):
         blocks.append("\n".join(f"- {note}" for note in notes))
     blocks.append("\n".join(f"{index}. {source}" for index, source in enumerate(_sources(record), 1)))
@@ -98,23 +120,34 @@ _Section = tuple[str, _Columns, list[Sequence[str]]]
 
 
 def _headline(record: Mapping[str, Any]) -> str:
+    """What the device is, with the source of every number that no table holds."""
+    sources = _sources(record)
+
+    def cited(text: str, part: Mapping[str, Any]) -> str:
+        mark = f" ({UNVERIFIED})" if part["confidence"] else ""
+        return " ".join((text + mark, *filter(None, [_marks(part, sources)])))
+
     units = record["units"]
-    parts = [record["title"], record["vendor"], record["architecture"], f"{integer(units['count'])} {units['kind']}"]
-    if record["power"]:
-        parts.append(si(record["power"]["value"], "W"))
-    if record["launch_overhead"]:
-        mark = f" ({UNVERIFIED})" if record["launch_overhead"]["confidence"] else ""
-        parts.append(f"{duration(record['launch_overhead']['value'])} a launch{mark}")
+    parts = [record["title"], record["vendor"], record["architecture"]]
+    parts.append(cited(f"{integer(units['count'])} {units['kind']}", units))
+    if power := record["power"]:
+        parts.append(cited(si(power["value"], "W"), power))
+    if launch := record["launch_overhead"]:
+        parts.append(cited(f"{duration(launch['value'])} a launch", launch))
     if record["status"] != "released":
         parts.append(record["status"])
     return ", ".join(parts)
+
+
+def _marks(part: Mapping[str, Any], sources: Sequence[str]) -> str:
+    return "".join(f"[{sources.index(source) + 1}]" for source in part["source"])
 
 
 def _sections(record: Mapping[str, Any]) -> Iterator[_Section]:
     sources = _sources(record)
 
     def cite(part: Mapping[str, Any]) -> str:
-        marks = "".join(f"[{sources.index(source) + 1}]" for source in part["source"])
+        marks = _marks(part, sources)
         return f"{UNVERIFIED} {marks}" if part["confidence"] else marks
 
     peaks: _Columns = (
