@@ -36,7 +36,8 @@ def test_the_catalogue_is_what_the_folder_holds() -> None:
 
 @each_file
 def test_a_file_is_clean(path: Path) -> None:
-    assert lint(path) == []
+    known = [] if path.stem != "rubin" else ["not-checked"]  # a compute capability that nobody has published
+    assert [finding.code for finding in lint(path)] == known
 
 
 @each_file

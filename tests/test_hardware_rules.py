@@ -136,6 +136,37 @@ def test_a_sparse_peak_is_found_by_its_ratio_alone(
     assert code in {finding.code for finding in errors(path)}
 
 
+@pytest.mark.parametrize("capability", [DELETE, "9.9", "sm_90"])
+@pytest.mark.parametrize(
+    ("where", "value", "code"),
+    [
+        ("peaks/tensor:fp8/value", "3958 TFLOP/s", "sparse"),
+        ("peaks/tensor:bf16/value", "1979 TFLOP/s", "sparse"),
+        ("peaks/vector:fp32/value", "20 TFLOP/s", "sparse"),
+        ("links/0/bandwidth", "900 GB/s", "bidirectional"),
+        ("links/0", {"name": "nvlink", "bandwidth": "900 GB/s", "source": "datasheet"}, "bidirectional"),
+        ("links/0", {"name": "fabric", "bandwidth": "3.6 TB/s", "source": "datasheet"}, "bidirectional"),
+        ("name", "h100-sxm", "not-checked"),
+    ],
+)
+def test_a_device_of_an_unknown_generation_is_warned_about(
+    tmp_path: Path, capability: Any, where: str, value: Any, code: str
+) -> None:
+    edits: dict[str, Any] = {"compute_capability": capability, where: value}
+    for name in ("tensor:fp8", "tensor:bf16", "vector:fp32"):
+        edits |= {f"peaks/{name}/per_unit_per_clock": DELETE, f"peaks/{name}/checked": DELETE}
+    found = lint(written(tmp_path, "h100-sxm", edits))
+    expected = {code, "not-checked"}
+    assert {finding.code for finding in found} == expected
+    assert {finding.severity for finding in found} == {"warning"}
+
+
+@pytest.mark.parametrize("bandwidth", ["1e-300 TB/s", "1 B/s", "20 TB/s"])
+def test_no_link_has_such_a_bandwidth(tmp_path: Path, bandwidth: str) -> None:
+    found = errors(written(tmp_path, "h100-sxm", {"links/0/bandwidth": bandwidth}))
+    assert "unit-slip" in {finding.code for finding in found}
+
+
 def test_a_memory_kind_too_slow_for_its_name_is_a_warning(tmp_path: Path) -> None:
     (finding,) = lint(written(tmp_path, "h100-pcie", {"memory/0/kind": "HBM3"}))
     assert (finding.severity, finding.code) == ("warning", "wrong-kind")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +36,12 @@ def list_hardware(
             key="--sort",
             suggestions=nearest(sort, SORTS),
         )
-    found = [devices.load(name) for name in devices.catalogue()]
+    found = []
+    for name in devices.catalogue():
+        try:
+            found.append(devices.load(name))
+        except RooflineError as error:  # one bad file of the user's own hides no other
+            print(f"roofline: left out: {error}", file=sys.stderr)
     record = listing(found, catalog.aliases("hardware"), pattern, sort)
     emit(record, fmt=fmt, output=output, force=force)
 
@@ -55,23 +61,41 @@ def show_hardware(
 
 @app.command("lint")
 def lint_hardware(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Hardware files to check.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Hardware files, or names of the catalogue.")],
 ) -> None:
     """Check hardware files: arithmetic of the peaks, sparse or two-way figures, units, sources, unknown keys.
 
-    Exit codes: 0 no errors (there may be warnings), 1 errors found, 2 a file that cannot be read.
+    Exit codes: 0 no errors (there may be warnings), 1 errors found, 2 a file that cannot be read or is no YAML.
     """
+    worst = max([_lint(text) for text in files])
+    if worst:
+        raise typer.Exit(worst)
+
+
+def _lint(text: str) -> int:
+    """Print what is wrong with one file; the exit code that it deserves."""
+    from roofline import catalog
     from roofline import hardware as devices
 
-    errors = 0
-    for file in files:
-        findings = devices.lint(file)
-        errors += sum(finding.severity == "error" for finding in findings)
-        for finding in findings:
-            where = ":".join(str(part) for part in (file, finding.line, finding.column) if part is not None)
-            hint = f" (did you mean {' or '.join(finding.suggestions)}?)" if finding.suggestions else ""
-            typer.echo(f"{where}: {finding.severity}: {finding.message}{hint}")
-        if not findings:
-            typer.echo(f"{file}: ok")
-    if errors:
-        raise typer.Exit(1)
+    try:
+        file = Path(text) if Path(text).is_file() else catalog.resolve("hardware", text)
+        if file.name == "aliases.yaml":
+            typer.echo(f"{file}: the names that devices also go by, no device: skipped")
+            return 0
+        catalog.read_yaml(file)
+    except RooflineError as error:
+        where = ":".join(str(part) for part in (error.file or text, error.line, error.column) if part is not None)
+        _say(where, "error", error.message, error.suggestions)
+        return 2
+    findings = devices.lint(file)
+    for finding in findings:
+        where = ":".join(str(part) for part in (file, finding.line, finding.column) if part is not None)
+        _say(where, finding.severity, finding.message, finding.suggestions)
+    if not findings:
+        typer.echo(f"{file}: ok")
+    return int(any(finding.severity == "error" for finding in findings))
+
+
+def _say(where: str, severity: str, message: str, suggestions: tuple[str, ...]) -> None:
+    hint = f" (did you mean {' or '.join(suggestions)}?)" if suggestions else ""
+    typer.echo(f"{where}: {severity}: {message}{hint}")

@@ -82,7 +82,10 @@ def by_device_name(name: str, memory_bytes: int) -> Hardware | None:
         # Reading 66 files takes a while; almost none of them holds the name at all.
         if path is None or name not in path.read_text(encoding="utf-8"):
             continue
-        hardware = load_file(path)
+        try:
+            hardware = load_file(path)
+        except RooflineError:  # a file of the user's own; it is complained of when it is asked for
+            continue
         capacity = hardware.main.capacity or 0
         if name in hardware.device_names and 0.85 * capacity <= memory_bytes <= 1.02 * capacity:
             return hardware
@@ -113,8 +116,8 @@ def _located(document: Document, problem: Problem) -> RooflineError:
 def _named_otherwise(document: Document) -> Iterator[Problem]:
     name, stem = document.data.get("name"), Path(document.name).stem
     if isinstance(name, str) and name != stem:
-        message = f"the name is {name!r}, but the file is called {stem!r}: they must agree"
-        yield Problem(("name",), message, "wrong-name", suggestions=(stem,))
+        message = f"the name is {name!r}, but the file is called {stem!r}: only by its path will it be found"
+        yield Problem(("name",), message, "wrong-name", "warning")
 
 
 def _as_written(data: Any, loc: Loc = ()) -> Iterator[Problem]:

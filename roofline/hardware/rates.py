@@ -57,6 +57,12 @@ TENSOR_RATES: Final[dict[str, TensorRates]] = {
     "gfx1151": TensorRates(512, _RDNA3),
 }
 
+USUAL_MULTIPLES: Final = {"tf32": 0.5, "bf16": 1, "fp16": 1, "fp8": 2, "mxfp8": 2, "int8": 2, "fp4": 4, "int4": 4}
+"""What a dtype runs at in multiples of 16 bits on most devices, for one that the table above does not know."""
+
+LARGEST_OVER_LANES: Final = 35
+"""Dense 16-bit matmuls over fp32 on the FMA lanes: 32 on the most lopsided device (Jetson T5000)."""
+
 TWO_CLOCKS: Final = ("9.0", "10.0", "10.3")
 """Compute capabilities whose tensor peaks are rated at another clock than their vector peaks."""
 
@@ -84,6 +90,12 @@ MEMORY_BANDWIDTH: Final[dict[str, tuple[float, float]]] = {
 
 NVLINK: Final = {"7.0": 150e9, "8.0": 300e9, "8.6": 56.25e9, "9.0": 450e9, "10.0": 900e9, "10.3": 900e9}
 """NVLink of one device in one direction, in B/s, by compute capability."""
+
+NVLINK_GENERATION: Final = {"1": 80e9, "2": 150e9, "3": 300e9, "4": 450e9, "5": 900e9, "6": 1800e9}
+"""The most NVLink that one device has in one direction, in B/s, by generation."""
+
+FASTEST_LINK: Final = 1800e9
+"""No link of one device is faster in one direction, in B/s."""
 
 NVLINK_C2C: Final = 450e9
 """NVLink-C2C between a GPU and its Grace CPU in one direction, in B/s."""

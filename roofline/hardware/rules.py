@@ -14,6 +14,7 @@ from typing import Final
 from roofline.engines import Engine
 from roofline.errors import RooflineError, nearest
 from roofline.hardware import rates
+from roofline.hardware.general import all_was_checked, links_are_usual, ratios_are_usual
 from roofline.hardware.reading import Loc, Problem
 from roofline.hardware.spec import SPARE_CLOCK, Hardware, Link, MemoryLevel, Peak, Sourced
 from roofline.quantities import binary, si
@@ -298,7 +299,7 @@ def links_are_one_way(hardware: Hardware) -> Iterator[Problem]:
         if link.name in seen:
             yield Problem(("links", i, "name"), f"a second link called {link.name!r}", "duplicate-name")
         seen.add(link.name)
-        if link.bandwidth > 10e12:
+        if not 1e7 <= link.bandwidth <= 10e12:
             message = f"{si(link.bandwidth, 'B/s')} is no bandwidth of one device's link: is the unit right?"
             yield Problem(("links", i, "bandwidth"), message, "unit-slip")
         most = _fastest_link(hardware, link)
@@ -312,7 +313,7 @@ def links_are_one_way(hardware: Hardware) -> Iterator[Problem]:
 
 def _fastest_link(hardware: Hardware, link: Link) -> float | None:
     kind = link.kind or ""
-    if pcie := re.search(r"(\d)\.0 x(\d+)", kind):
+    if pcie := re.search(r"(\d)(?:\.0)? ?x(\d+)", kind):
         lane = rates.PCIE_LANE.get(pcie[1])
         return lane * int(pcie[2]) if lane else None
     if ethernet := re.search(r"(\d+) x (\d+) GbE", kind):
@@ -353,5 +354,8 @@ RULES: Final[tuple[Callable[[Hardware], Iterator[Problem]], ...]] = (
     memory_is_plausible,
     nearer_is_faster,
     links_are_one_way,
+    ratios_are_usual,
+    links_are_usual,
+    all_was_checked,
     measured_ceilings_exist,
 )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from roofline.dtypes import COMPUTE_DTYPES
 from roofline.engines import DTYPES, Engine
 from roofline.errors import RooflineError
 from roofline.hardware.reading import (
@@ -284,18 +285,12 @@ class Hardware:
         return found
 
     def _no_engine(self, engine: Engine) -> RooflineError:
-        dtypes = list(self.ridges()) if engine.unit == "tensor" else []
+        dtypes = [dtype for dtype in self.ridges() if dtype in COMPUTE_DTYPES] if engine.unit == "tensor" else []
         names = [name for name in self.peaks if name.startswith(f"{engine.unit}:")]
         has = ", ".join(dtypes or names) or "nothing listed"
         what = str(engine).partition(":")[2]
         wanted = f"no {what} tensor engine" if engine.unit == "tensor" else f"no {engine} engine"
-        hint = next((dtype for dtype in ("bf16", "fp16", "fp32") if dtype in dtypes), None)
-        advice = ""
-        if hint and hint != what:
-            # narrow weights can be unpacked and multiplied wider; 16 bits on both sides are another precision
-            wide = engine.dtype in ("fp64", "fp32", "tf32", "bf16", "fp16")
-            advice = f": use {hint} instead" if wide else f": for {what} weights say compute: {hint}"
-        return RooflineError(f"{self.name} has {wanted}; it computes in {has}{advice}", code="no-engine", key="compute")
+        return RooflineError(f"{self.name} has {wanted}; it computes in {has}", code="no-engine")
 
     def ridge(self, engine: Engine) -> float:
         """The ridge point of an engine: FLOPs per byte of main memory at which compute and memory take equally long.
