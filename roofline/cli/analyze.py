@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roofline.cli.common import Force, Format, HardwareNames, OpGlob, Output, Set, Verbose, emit
+from roofline.cli.common import Force, Format, HardwareNames, OpGlob, Output, Set, Verbose, emit, ready
 
 if TYPE_CHECKING:
     from roofline.hardware import Hardware
@@ -30,10 +30,9 @@ def analyze(
     else h100-sxm. Exit codes: 0 fine, 2 bad input.
     """
     from roofline import workload as descriptors
-    from roofline.render import choose_format
     from roofline.results.analysis import SCHEMA, record
 
-    choose_format(SCHEMA, fmt, output)  # a format that does not exist is said before any work
+    ready(SCHEMA, fmt, output, force)  # what cannot be written is said before any work
     loaded = [descriptors.load(text, tuple(changes or ()), ops=op) for text in workloads]
     results = [one(work, name, why) for work in loaded for name, why in devices(work, hardware)]
     emit(record(results), fmt=fmt, output=output, force=force, verbose=verbose)

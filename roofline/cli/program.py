@@ -9,7 +9,7 @@ from roofline.version import __version__
 
 app = typer.Typer(
     name="roofline",
-    help="What bounds this workload, how close are we to the limit, and did this commit make it worse?",
+    help="What bounds this inference workload, how close are we to the limit, and what would change it?",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

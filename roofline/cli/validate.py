@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roofline.cli.common import Force, Format, OpGlob, Output, Set, emit
+from roofline.cli.common import Force, Format, OpGlob, Output, Set, emit, ready
 from roofline.errors import RooflineError
 
 if TYPE_CHECKING:
@@ -47,10 +47,9 @@ def validate(
     """
     from roofline import workload as descriptors
     from roofline.quantities import parse
-    from roofline.render import choose_format
     from roofline.results.run import SCHEMA
 
-    choose_format(SCHEMA, fmt, output)
+    ready(SCHEMA, fmt, output, force)  # what cannot be written is said before any work
     if min_fraction is not None and not 0 <= min_fraction <= 1:
         raise RooflineError(f"--min-fraction is between 0 and 1, not {min_fraction:g}", code="out-of-range")
     work = descriptors.load(workload, tuple(changes or ()), ops=op)
