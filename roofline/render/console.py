@@ -128,10 +128,11 @@ def pinned(
     The columns titled in ``wraps`` (the first, where not said) wrap down to the width given there, the one named
     first before the next. Where that is not enough the columns in ``drops`` are left out in that order and named
     below (none where no width is set). Where nothing is left to drop, other text wraps too, and at last each row is
-    written as lines.
+    written as lines, with all its cells.
     """
     width = max((options.width or WIDE) - indent, _NARROWEST)
-    shown = [_column(column, made.show_header) for column in made.columns]
+    every = [_column(column, made.show_header) for column in made.columns]
+    shown = every
     least = {shown[0].title: 20} if wraps is None else dict(wraps)
     hidden: list[str] = []
     for title in drops if options.width else ():
@@ -142,9 +143,8 @@ def pinned(
     if _span(_minima(shown, least)) > width:
         least = _last_resort(shown, least)
     if _span(_minima(shown, least)) > width:
-        lines = _stacked(shown, width)
-    else:
-        lines = _lines(shown, _widths(shown, least, width))
+        return Group(*_stacked(every, width))
+    lines = _lines(shown, _widths(shown, least, width))
     if hidden:
         text = f"not shown at {options.width or WIDE} columns: {', '.join(hidden)}"
         lines += [Text(line, style="dim") for line in _hang(text, width)]

@@ -121,8 +121,7 @@ def test_hardware_list(record_of, width):
             assert f"{memory}  " in line
             assert f"{bandwidth}  " in line
             assert ridge in line.split()
-    dropped = "not shown at" in text
-    assert dropped == (width < 120)
+    assert ("not shown at" in text) == (width < 120)
     assert ("also called" in text) and ("device" in text)
 
 
@@ -248,7 +247,11 @@ def test_columns_are_dropped_in_order_and_named():
 
 
 def test_a_row_that_cannot_fit_is_written_as_lines():
-    assert lines(20, "  a/name", "12 us", "w" * 13) == ["  a/name", "    a number 12 us;", "    why", "    " + "w" * 13]
+    whole = ["  a/name", "    a number 12 us;", "    why", "    " + "w" * 13]
+    assert lines(20, "  a/name", "12 us", "w" * 13) == whole
+    assert lines(20, "  a/name", "12 us", "w" * 13, drops=("no such",)) == whole
+    every = lines(17, "x", "12,345,678 us", "w", drops=("why",))
+    assert every == ["x", "  a number", "  12,345,678 us;", "  why w"], "also what a narrow table would have dropped"
 
 
 def test_letters_of_two_columns_are_counted_as_two():
