@@ -8,8 +8,6 @@ false, integers and floats remain: ``yes``, ``4:30``, ``2026-01-01``, ``0x10``, 
 
 from __future__ import annotations
 
-import math
-import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,27 +16,12 @@ from pathlib import Path
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from roofline.errors import RooflineError, nearest
+from roofline.scalars import MAX_DEPTH, TOO_DEEP, UNPRINTABLE, Scalar, json_object, resolve_plain
 
 MAX_BYTES: Final = 1 << 20
-MAX_DEPTH: Final = 50
 
-Scalar: TypeAlias = str | int | float | bool | None
 Place: TypeAlias = tuple[int, int]
 """A line and a column, both from 1."""
-
-_CONSTANTS: Final[dict[str, Scalar]] = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
-_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*(?:_[0-9]+)*)")
-_FLOAT: Final = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_LONGEST_NUMBER: Final = 400
-_TOO_DEEP: Final = f"nested more than {MAX_DEPTH} levels deep"
-# All that YAML does not call printable. Listed rather than negated: a negated class takes 10 ms to compile.
-# With it what turns the direction of text around: what is read would not be what is seen.
-_UNPRINTABLE: Final = re.compile(
-    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
-)
 
 
 @dataclass(slots=True)
@@ -198,7 +181,7 @@ def parse_yaml(text: str, name: str) -> Document:
     ``empty-file``, ``not-a-mapping``, ``several-documents``, ``duplicate-key``, ``bad-key`` (no text),
     ``merge-key``, ``yaml-alias`` (anchors too), ``yaml-tag``, ``too-deep``.
     """
-    bad = _UNPRINTABLE.search(text)
+    bad = UNPRINTABLE.search(text)
     if bad:
         line, column = _place_in(text, bad.start())
         raise RooflineError(
@@ -220,50 +203,9 @@ def parse_json(text: str, name: str) -> Document:
         if error.code not in ("yaml-syntax", "not-text"):
             raise
         refusal = error
-    if _UNPRINTABLE.search(text):
+    if UNPRINTABLE.search(text):
         raise refusal
-    return Document(name, None, _json_object(text, name))
-
-
-def _json_object(text: str, name: str) -> dict[str, Any]:
-    import json  # only what YAML cannot read needs it
-
-    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise RooflineError(f"key {twice[:60]!r} is there twice", code="duplicate-key", file=name)
-        return found
-
-    def constant(word: str) -> NoReturn:
-        raise RooflineError(f"{word} is no number", code="json-syntax", file=name)
-
-    try:
-        data = json.loads(
-            text, object_pairs_hook=mapping, parse_int=resolve_plain, parse_float=resolve_plain, parse_constant=constant
-        )
-    except json.JSONDecodeError as error:
-        message = f"JSON syntax: {error.msg}"
-        raise RooflineError(message, code="json-syntax", file=name, line=error.lineno, column=error.colno) from None
-    except RecursionError:
-        raise RooflineError(_TOO_DEEP, code="too-deep", file=name) from None
-    if not isinstance(data, dict):
-        raise RooflineError("no object at the top, where {...} is needed", code="not-a-mapping", file=name)
-    _check_json(data, name)
-    return data
-
-
-def _check_json(value: Any, name: str, depth: int = 1) -> None:
-    """Refuse what YAML text is refused for: control characters behind escapes, and deep nesting."""
-    if isinstance(value, str) and (bad := _UNPRINTABLE.search(value)):
-        raise RooflineError(f"text with a character U+{ord(bad[0]):04X} in it", code="not-text", file=name)
-    if not isinstance(value, (dict, list)):
-        return
-    if depth > MAX_DEPTH:
-        raise RooflineError(_TOO_DEEP, code="too-deep", file=name)
-    for item in (*value, *value.values()) if isinstance(value, dict) else value:
-        _check_json(item, name, depth + 1)
+    return Document(name, None, json_object(text, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +256,7 @@ def _syntax_error(error: Any, text: str, name: str) -> RooflineError:
     if row.lstrip(" ").startswith("\t") or row[column - 1 : column] == "\t":
         message = "a tab where YAML allows only spaces"
     if "nesting depth" in message:  # libyaml's own limit, met before the builder sees the first of them
-        return RooflineError(_TOO_DEEP, code="too-deep", file=name, line=line, column=column)
+        return RooflineError(TOO_DEEP, code="too-deep", file=name, line=line, column=column)
     return RooflineError(f"YAML syntax: {message}", code="yaml-syntax", file=name, line=line, column=column)
 
 
@@ -365,7 +307,7 @@ class _Builder:
             return _Node(event.place, self.scalar(event))
         if len(self.path) == MAX_DEPTH:
             self.path.clear()  # a key of 50 parts helps nobody
-            self.fail(event, _TOO_DEEP, "too-deep")
+            self.fail(event, TOO_DEEP, "too-deep")
         return self.mapping(event) if event.kind == "mapping" else self.sequence(event)
 
     def sequence(self, start: _Event) -> _Node:
@@ -405,23 +347,6 @@ class _Builder:
     def scalar(self, event: _Event) -> Scalar:
         if event.plain:
             return resolve_plain(event.text)
-        if bad := _UNPRINTABLE.search(event.text):
+        if bad := UNPRINTABLE.search(event.text):
             self.fail(event, f"text with a character U+{ord(bad[0]):04X} in it", "not-text")
         return event.text
-
-
-def resolve_plain(text: str) -> Scalar:
-    """The value of a plain (unquoted) scalar: null, true or false, an integer, a float, or the text itself.
-
-    ``1_000`` is an integer and ``1e12`` a float; numbers with leading zeros, in other bases, or too large for a
-    float stay text.
-    """
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
-    if len(text) > _LONGEST_NUMBER:
-        return text
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _FLOAT.fullmatch(text) and math.isfinite(number := float(text)):
-        return number
-    return text

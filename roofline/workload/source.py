@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from roofline.documents import Document, resolve_plain
+from roofline.documents import Document
 from roofline.errors import RooflineError
 from roofline.fields import shown
+from roofline.scalars import resolve_plain
 
 
 class Source:
@@ -43,9 +44,8 @@ class Source:
             )
         if pair := re.match(r"\s*\{\s*([\w-]+)\s*:\s*([^,{}]*)", value):
             fix = f"--set {'.'.join(path)}.{pair[1]}={pair[2].strip() or 'VALUE'}"
-            raise RooflineError(
-                f"--set {text}: a mapping is set key by key: {fix}", code="bad-override", key=key, suggestions=(fix,)
-            )
+            message = f"--set {text}: a mapping is set key by key"
+            raise RooflineError(message, code="bad-override", key=key, suggestions=(fix,))
         target = self.data
         for part in path[:-1]:
             inner = target.get(part)
