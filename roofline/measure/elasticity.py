@@ -251,8 +251,9 @@ def _before_switches(
 
 def _plausible(a: Point, b: Point, grown: float) -> bool:
     work = [math.log(y / x) for x, y in ((a.flops, b.flops), (a.bytes, b.bytes)) if x > 0 and y > 0]
-    slack = thresholds.STEP_SLACK * abs(math.log(b.factor / a.factor)) + math.log(1.1)
-    return min(0.0, *work) - slack <= grown <= max(0.0, *work) + slack
+    doublings = abs(math.log(b.factor / a.factor))
+    rise, fall = (slack * doublings + math.log(1.1) for slack in (thresholds.STEP_SLACK, thresholds.FALL_SLACK))
+    return min(0.0, *work) - (fall if b.factor > a.factor else rise) <= grown <= max(0.0, *work) + rise
 
 
 def _separate(points: Sequence[Point], table: Sequence[Sequence[Cell]], kept: Sequence[int]) -> Elasticity | None:

@@ -84,7 +84,11 @@ MAX_SPREAD: Final = 0.25
 """Largest half-width of the interval of an elasticity on which a verdict may rest."""
 
 STEP_SLACK: Final = 0.3
-"""One kernel's time never grows by more than its work, nor falls, by this much per doubling: else it switched."""
+"""One kernel's time never grows by more than its work by so much a doubling: beyond that another one took over."""
+
+FALL_SLACK: Final = 0.5
+"""Nor does it fall by more than so much a doubling. A milder fall is a GEMV that gives way to a better GEMM: what it
+says of the op, that more FLOPs cost no time, is true of the op too."""
 
 DOMINANT: Final = 0.7
 NEGLIGIBLE: Final = 0.3
