@@ -10,7 +10,7 @@ from rich.text import Text
 
 from roofline.quantities import duration, integer, percent, si
 from roofline.render import Options
-from roofline.render.console import BOUND_STYLE, PLAIN_WIDTH, collect, outline, pinned, table
+from roofline.render.console import BOUND_STYLE, collect, outline, pinned, table
 from roofline.render.run_words import (
     CEILINGS_NOTE,
     Op,
@@ -48,7 +48,7 @@ def render(record: Run, options: Options) -> str:
         console.print(pinned(_ceilings(record), options))
         console.print(CEILINGS_NOTE, style="dim")
         console.print()
-        console.print(pinned(_ops(record, options.width or PLAIN_WIDTH), options))
+        console.print(pinned(_ops(record), options, drops=("MBU", "MFU", "+-", "count", "predicted")))
         console.print(legend(record), style="dim")
         reasons = list(reason_lines(record))
         if reasons:
@@ -81,30 +81,29 @@ def _amount(value: float, unit: str) -> str:
 
 _Cell = str | Text
 
-_COLUMNS: Final[tuple[tuple[str, str, int, Callable[[Op], _Cell]], ...]] = (
-    ("count", "right", 103, lambda op: integer(op["count"])),
-    ("floor", "right", 0, lambda op: duration(op["predicted"]["floor_s"])),
-    ("time", "right", 0, lambda op: duration(time_of(op))),
-    ("+-", "right", 112, lambda op: percent(spread_of(op))),
-    ("of roof", "right", 0, lambda op: percent(op["roof_fraction"])),
-    ("MFU", "right", 118, lambda op: percent(op.get("mfu"))),
-    ("MBU", "right", 118, lambda op: percent(op.get("mbu"))),
-    ("predicted", "left", 95, lambda op: _bound(op["predicted"]["bound"], bool(op["predicted"].get("near_ridge")))),
-    ("measured", "left", 0, lambda op: _bound(op["measured"]["bound"])),
-    ("verdict", "left", 0, lambda op: Text(op["verdict"], style=VERDICT_STYLE.get(op["verdict"], ""))),
+_COLUMNS: Final[tuple[tuple[str, str, Callable[[Op], _Cell]], ...]] = (
+    ("count", "right", lambda op: integer(op["count"])),
+    ("floor", "right", lambda op: duration(op["predicted"]["floor_s"])),
+    ("time", "right", lambda op: duration(time_of(op))),
+    ("+-", "right", lambda op: percent(spread_of(op))),
+    ("of roof", "right", lambda op: percent(op["roof_fraction"])),
+    ("MFU", "right", lambda op: percent(op.get("mfu"))),
+    ("MBU", "right", lambda op: percent(op.get("mbu"))),
+    ("predicted", "left", lambda op: _bound(op["predicted"]["bound"], bool(op["predicted"].get("near_ridge")))),
+    ("measured", "left", lambda op: _bound(op["measured"]["bound"])),
+    ("verdict", "left", lambda op: Text(op["verdict"], style=VERDICT_STYLE.get(op["verdict"], ""))),
 )
-"""Title, side, the width of terminal from which on it is shown, and the cell of an op."""
+"""Title, side, and the cell of an op."""
 
 
-def _ops(record: Run, width: int) -> Any:
-    shown = [column for column in _COLUMNS if width >= column[2]]
-    made = table((("op", "left"), *((title, side) for title, side, _, _ in shown)))
+def _ops(record: Run) -> Any:
+    made = table((("op", "left"), *((title, side) for title, side, _ in _COLUMNS)))
     for depth, name, op, _ in outline(record["ops"]):
         label = "  " * depth + name
         if op is None:
-            made.add_row(Text(label, style="bold"), *[""] * len(shown))
+            made.add_row(Text(label, style="bold"), *[""] * len(_COLUMNS))
         else:
-            made.add_row(label, *(cell(op) for _, _, _, cell in shown))
+            made.add_row(label, *(cell(op) for _, _, cell in _COLUMNS))
     return made
 
 
