@@ -198,7 +198,7 @@ def test_only_the_kernels_that_won_before_are_measured_again(made_up_probes) -> 
 
 def test_kernels_of_a_release_that_called_them_otherwise_are_not_missed(made_up_probes) -> None:
     first = calibrate(FakeDevice(), [])
-    renamed = {name: ("a kernel of another release",) for name in first.names}
+    renamed = dict.fromkeys(first.names, ("a kernel of another release",))
     again = calibrate(FakeDevice(), [], earlier=module.Evidence({}, renamed, first.believed_cache))
     assert again.ceilings().rates.keys() == first.ceilings().rates.keys()
     assert again.ceilings().memory[0].points
