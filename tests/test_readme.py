@@ -33,7 +33,7 @@ def test_its_device_is_clean_and_can_be_predicted_for(text, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my-device.yaml").write_text(text)
     assert run(["hardware", "lint", "my-device.yaml"]) == 0
-    assert capsys.readouterr().out == "my-device.yaml: ok\n"
+    assert ": error:" not in capsys.readouterr().out
     assert run(["analyze", "decode", "-H", "h100", "-H", "h200", "-H", "my-device.yaml"]) == 0
 
 

@@ -49,6 +49,11 @@ def headline(record: Run) -> str:
     text = ", ".join(parts)
     if not judged:
         text = f"Nothing was judged: {text}"
+    bounds = [(op["measured"]["bound"], op["predicted"]["bound"]) for op in ops]
+    shown = [pair for pair in bounds if pair[0] in ("compute", "memory")]
+    if shown:
+        agree = sum(measured == predicted for measured, predicted in shown)
+        text += f"; the times show the predicted bound in {agree} of the {len(shown)} rows where they show one"
     worst = _worst(ops)
     if worst is not None:
         text += f"; farthest from its roof is {worst['path']}, at {percent(worst['roof_fraction'])}"
