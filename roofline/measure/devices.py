@@ -115,10 +115,10 @@ def pick(name: str = "auto", *, max_memory: int | None = None) -> Device:
 
 
 def torch_module() -> Any:
-    """torch; raises ``RooflineError`` (``torch-missing``) where it is not installed."""
+    """torch; raises ``RooflineError`` (``torch-missing``) where it is not installed or does not load."""
     try:
         return import_module("torch")
-    except ImportError as error:
+    except Exception as error:  # a broken install raises OSError for its libraries, or whatever else it likes
         raise RooflineError(
             f"measuring needs torch, which cannot be imported ({error}): {INSTALL}", code="torch-missing"
         ) from error

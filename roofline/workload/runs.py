@@ -64,8 +64,8 @@ class OpRun:
 
     @property
     def summary(self) -> str:
-        """The fields that are given: ``linear: tokens 64, in_features 4096, ...``."""
-        return f"{self.kind.kind}: {_listed(self.given)}"
+        """The op and the fields that are given: ``op linear, tokens 64, in_features 4096, ...``."""
+        return f"op {self.kind.kind}, {_listed(self.given)}"
 
     @property
     def notes(self) -> tuple[str, ...]:

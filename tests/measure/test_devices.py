@@ -20,6 +20,16 @@ def test_a_missing_torch_is_one_line_that_says_what_to_install(monkeypatch: pyte
     assert caught.value.exit_code == 2
 
 
+def test_a_torch_that_does_not_load_is_said_so_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise OSError(f"lib{name}_cpu.so: cannot open shared object file")
+
+    monkeypatch.setattr(devices, "import_module", broken)
+    with pytest.raises(RooflineError, match="libtorch_cpu.so") as caught:
+        devices.torch_module()
+    assert caught.value.code == "torch-missing"
+
+
 @pytest.mark.parametrize("name", ["gpu", "cpu:1", "auto:0", "cuda:x", "CPU", ""])
 def test_a_name_that_is_no_device_says_what_is(name: str) -> None:
     with pytest.raises(RooflineError, match=r"auto, cpu, cuda or cuda:N") as caught:

@@ -151,7 +151,7 @@ def test_a_description_is_the_descriptors_own_until_an_override_may_make_it_untr
     assert changed.description == "llama-3.1-8b decode: batch 64, context 100, weights bf16, kv fp8"
     assert load(write(DECODE)).description.startswith("llama-3.1-8b decode: batch 2")
     assert load(write(f"{LINEAR}bias: true\n")).description == (
-        "linear: tokens 64, in_features 4096, out_features 4096, bias true"
+        "op linear, tokens 64, in_features 4096, out_features 4096, bias true"
     )
     part = load("diffusion-step", ["part=transformer_blocks", "height=512"])
     assert part.description == (
