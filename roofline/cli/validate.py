@@ -74,7 +74,7 @@ def validate(
         print(
             f"{path} reaches {fraction:.1%} of its roof, less than --min-fraction {min_fraction:.1%}", file=sys.stderr
         )
-    if output is None:
+    if output is None and fmt != "json":
         print("nothing was kept: -o run.json keeps the record of a run", file=sys.stderr)
     raise typer.Exit(_exit_code(record, min_fraction))
 
