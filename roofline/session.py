@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +13,7 @@ from roofline.engines import Engine
 from roofline.errors import RooflineError
 from roofline.measure import thresholds
 from roofline.measure.devices import Device, measuring, pick, torch_module
-from roofline.ops.base import Op
-from roofline.ops.tree import Node, leaves
+from roofline.ops.tree import Leaf, Node, distinct
 from roofline.quantities import duration
 from roofline.results.run import (
     Ceiling,
@@ -38,15 +36,6 @@ DEFAULT_BUDGET_S: Final = 60.0
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how many ops are done, and of how many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Distinct:
-    """An op of a workload, with every place where it runs."""
-
-    op: Op
-    paths: tuple[str, ...]
-    count: int
 
 
 def validate(
@@ -94,22 +83,10 @@ def validate(
     )
 
 
-def distinct(root: Node) -> list[Distinct]:
-    """Each op of a tree once, in order of first execution."""
-    found: dict[Op, Distinct] = {}
-    for leaf in leaves(root):
-        known = found.get(leaf.op)
-        paths = (*known.paths, leaf.name) if known else (leaf.name,)
-        found[leaf.op] = Distinct(leaf.op, paths, (known.count if known else 0) + int(leaf.count))
-    return list(found.values())
-
-
 # Ceilings ------------------------------------------------------------------------------------------------------------
 
 
-def _calibrate(
-    device: Device, ops: Sequence[Distinct], recalibrate: bool, progress: Callable[[str], None]
-) -> Calibration:
+def _calibrate(device: Device, ops: Sequence[Leaf], recalibrate: bool, progress: Callable[[str], None]) -> Calibration:
     from roofline.measure import cache
     from roofline.measure.ceilings import calibrate
 
@@ -159,7 +136,7 @@ def _ceilings(calibration: Calibration) -> dict[str, Ceiling]:
 
 def _each(
     workload: str,
-    ops: Sequence[Distinct],
+    ops: Sequence[Leaf],
     calibration: Calibration,
     budget_s: float,
     seed: int,
@@ -171,7 +148,7 @@ def _each(
     weights = _weights(ops, calibration)
     start = device.now()
     for index, item in enumerate(ops):
-        progress(item.paths[0], index, len(ops))
+        progress(item.name, index, len(ops))
         left = budget_s - (device.now() - start)
         rest = sum(weights[index:])
         share = max(thresholds.MIN_SHARE, left * weights[index] / rest) if rest else left
@@ -184,7 +161,7 @@ def _each(
     progress("done", len(ops), len(ops))
 
 
-def _weights(ops: Sequence[Distinct], calibration: Calibration) -> list[float]:
+def _weights(ops: Sequence[Leaf], calibration: Calibration) -> list[float]:
     """Shares of the budget: the square root of what an op costs, so that long ops get more but do not take all.
 
     It costs its floor and the making of its operands. Small ones get a part as well, as theirs must be made many
@@ -204,7 +181,7 @@ def _weights(ops: Sequence[Distinct], calibration: Calibration) -> list[float]:
     return [max(root, least) if root else 0.0 for root in roots]
 
 
-def _run(workload: str, item: Distinct, calibration: Calibration, share_s: float, seed: int, compile: bool) -> OpRun:
+def _run(workload: str, item: Leaf, calibration: Calibration, share_s: float, seed: int, compile: bool) -> OpRun:
     from roofline.measure.runner import Skipped, time_op
 
     try:
@@ -225,7 +202,7 @@ def _run(workload: str, item: Distinct, calibration: Calibration, share_s: float
     return run
 
 
-def _judged(workload: str, item: Distinct, calibration: Calibration, timing: OpTiming) -> OpRun:
+def _judged(workload: str, item: Leaf, calibration: Calibration, timing: OpTiming) -> OpRun:
     """The row of an op: its prediction under the ceilings around it, and what its times say of it."""
     from roofline.measure.runner import elasticities, predict
     from roofline.measure.timer import summary
@@ -257,7 +234,7 @@ def _judged(workload: str, item: Distinct, calibration: Calibration, timing: OpT
     return OpRun(
         id=op_id(item.op, timing.kernel.name),
         workload=workload,
-        path=item.paths[0],
+        path=item.name,
         kernel=timing.kernel.name,
         predicted=_predicted(prediction, ceilings, floor),
         measured=Measured((process,), judgement.bound, seen.time_s, timing.cold, timing.copies, found),
@@ -266,8 +243,8 @@ def _judged(workload: str, item: Distinct, calibration: Calibration, timing: OpT
         reason=judgement.reason,
         stop_reason=timing.stop_reason,
         kind=item.op.kind,
-        count=item.count,
-        also=item.paths[1:],
+        count=int(item.count),
+        also=item.also,
         flops=prediction.flops,
         bytes=prediction.bytes,
         mfu=_mfu(prediction, seen.time_s, most),
@@ -291,11 +268,11 @@ def _predicted(prediction: OpPrediction, ceilings: MeasuredCeilings, floor_s: fl
     return Predicted(floor_s, prediction.bound, prediction.limiter, dict(prediction.times), used, prediction.near_ridge)
 
 
-def _unmeasured(workload: str, item: Distinct, verdict: Verdict, reason: str) -> OpRun:
+def _unmeasured(workload: str, item: Leaf, verdict: Verdict, reason: str) -> OpRun:
     return OpRun(
         id=op_id(item.op, None),
         workload=workload,
-        path=item.paths[0],
+        path=item.name,
         kernel=None,
         predicted=Predicted(None, None, None),
         measured=Measured(),
@@ -304,8 +281,8 @@ def _unmeasured(workload: str, item: Distinct, verdict: Verdict, reason: str) ->
         reason=reason,
         stop_reason=None,
         kind=item.op.kind,
-        count=item.count,
-        also=item.paths[1:],
+        count=int(item.count),
+        also=item.also,
         flops=item.op.flops,
         bytes=item.op.traffic_bytes,
     )

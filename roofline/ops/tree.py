@@ -28,11 +28,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One op of a tree: where it is, and how often it runs in all."""
+    """One op of a tree: where it is, how often it runs in all, and the names of other places where it is the same."""
 
     path: tuple[str, ...]
     op: Op
     count: Size
+    also: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -71,7 +72,9 @@ def distinct(root: Node) -> list[Leaf]:
     found: dict[Op, Leaf] = {}
     for leaf in leaves(root):
         known = found.get(leaf.op)
-        found[leaf.op] = leaf if known is None else replace(known, count=known.count + leaf.count)
+        if known is not None:
+            leaf = replace(known, count=known.count + leaf.count, also=(*known.also, leaf.name))
+        found[leaf.op] = leaf
     return list(found.values())
 
 
