@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from roofline.fields import declared
 from roofline.models import DecoderConfig, Fusion, Precision, decoder_step
@@ -78,8 +78,28 @@ class OpRun:
         return None
 
 
+class _OfPhase:
+    """The sizes of a run of a model: those of its phase."""
+
+    __slots__ = ()
+    phase: Any
+
+    @property
+    def sizes(self) -> dict[str, FieldInfo]:
+        """The sizes of the phase."""
+        return _sizes(type(self.phase))
+
+    def get(self, key: str) -> Any:
+        """The value of a size; None where an optional one is not set."""
+        return getattr(self.phase, key)
+
+    def with_(self, **sizes: Any) -> Self:
+        """The same with other sizes."""
+        return replace(self, phase=replace(self.phase, **sizes))  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, slots=True)
-class DecoderRun:
+class DecoderRun(_OfPhase):
     """A phase of a decoder, called ``model`` by its descriptor. ``part`` keeps one node of its tree, run once."""
 
     model: str
@@ -94,19 +114,6 @@ class DecoderRun:
         sizes = _values(self.phase)
         step = decoder_step(self.config, self.phase.phase, precision=self.precision, fusion=self.fusion, **sizes)
         return part_of(step, self.part)
-
-    @property
-    def sizes(self) -> dict[str, FieldInfo]:
-        """The sizes of the phase."""
-        return _sizes(type(self.phase))
-
-    def get(self, key: str) -> Any:
-        """The value of a size."""
-        return getattr(self.phase, key)
-
-    def with_(self, **sizes: Any) -> DecoderRun:
-        """The same with other sizes."""
-        return replace(self, phase=replace(self.phase, **sizes))
 
     @property
     def dtypes(self) -> dict[str, str]:
@@ -140,7 +147,7 @@ class DecoderRun:
 
 
 @dataclass(frozen=True, slots=True)
-class DiffusionRun:
+class DiffusionRun(_OfPhase):
     """Denoising steps of the transformer that is called ``model``. ``part`` keeps one node of its tree, run once."""
 
     model: str
@@ -156,19 +163,6 @@ class DiffusionRun:
 
         step = diffusion_step(self.config, self.phase, precision=self.precision, fusion=self.fusion)
         return part_of(step, self.part)
-
-    @property
-    def sizes(self) -> dict[str, FieldInfo]:
-        """The sizes of what is generated."""
-        return _sizes(type(self.phase))
-
-    def get(self, key: str) -> Any:
-        """The value of a size; None where an optional one is not set."""
-        return getattr(self.phase, key)
-
-    def with_(self, **sizes: Any) -> DiffusionRun:
-        """The same with other sizes."""
-        return replace(self, phase=replace(self.phase, **sizes))
 
     @property
     def dtypes(self) -> dict[str, str]:
