@@ -26,33 +26,7 @@ EMBEDDING_STORAGE = "/embedding"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Projection(Op):
-    """What every product with a stored weight has in common: its dtypes, its engine, its checks."""
-
-    dtype: str = storage("dtype of x, and of weight and output unless said otherwise")
-    weight_dtype: str = storage("dtype the weight is stored in; by default that of x", default=None)
-    out_dtype: str = storage(
-        "dtype of the output; by default that of x, or bf16 where x is below 16 bits", default=None
-    )
-    compute: str | None = compute()
-
-    def __post_init__(self) -> None:
-        """Fill the dtypes that follow from others."""
-        fill(self, weight_dtype=self.dtype, out_dtype=accumulated(self.dtype))
-
-    @property
-    def engine(self) -> Engine:
-        """The matrix engine it runs on."""
-        return matrix_engine(self.weight_dtype, self.compute)
-
-    def check(self) -> None:
-        """Also: the engine must be able to consume the stored weight."""
-        Op.check(self)
-        check_compute(self.weight_dtype, self.compute)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Linear(_Projection):
+class Linear(Op):
     """y[tokens, out] = x[tokens, in] @ weight[out, in].T + bias[out], as ``torch.nn.functional.linear``.
 
     Tensor FLOPs 2 M N K at the compute dtype, M N vector FLOPs for a bias (added in the epilogue).
@@ -67,6 +41,19 @@ class Linear(_Projection):
     in_features: Size = size("K", "width of x")
     out_features: Size = size("N", "width of y")
     bias: bool = flag("add a bias")
+    dtype: str = storage("dtype of x, and of weight and y unless said otherwise")
+    weight_dtype: str = storage("dtype the weight is stored in; by default that of x", default=None)
+    out_dtype: str = storage("dtype of y; by default that of x, or bf16 where x is below 16 bits", default=None)
+    compute: str | None = compute()
+
+    def __post_init__(self) -> None:
+        """Fill the dtypes that follow from others."""
+        fill(self, weight_dtype=self.dtype, out_dtype=accumulated(self.dtype))
+
+    @property
+    def engine(self) -> Engine:
+        """The matrix engine it runs on."""
+        return matrix_engine(self.weight_dtype, self.compute)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """``x``, ``weight``, ``bias`` when there is one, ``y``."""
@@ -87,9 +74,14 @@ class Linear(_Projection):
             counts[VECTOR] = outputs
         return counts
 
+    def check(self) -> None:
+        """Also: the engine must be able to consume the stored weight."""
+        Op.check(self)
+        check_compute(self.weight_dtype, self.compute)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LMHead(_Projection):
+class LMHead(Op):
     """logits[rows, vocab] = x[rows, hidden] @ weight[vocab, hidden].T: one row for each position that is sampled.
 
     In prefill that is the last position of each sequence only.
@@ -103,6 +95,19 @@ class LMHead(_Projection):
     hidden_size: Size = size("K", "width of the model")
     vocab_size: Size = size("N", "vocabulary")
     tied: bool = flag("the weight is the embedding table")
+    dtype: str = storage("dtype of x")
+    weight_dtype: str = storage("dtype the weight is stored in; by default that of x", default=None)
+    out_dtype: str = storage("dtype of the logits; by default that of x", default=None)
+    compute: str | None = compute()
+
+    def __post_init__(self) -> None:
+        """Fill the dtypes that follow from others."""
+        fill(self, weight_dtype=self.dtype, out_dtype=accumulated(self.dtype))
+
+    @property
+    def engine(self) -> Engine:
+        """The matrix engine it runs on."""
+        return matrix_engine(self.weight_dtype, self.compute)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """``x``, ``weight``, ``logits``."""
@@ -116,6 +121,11 @@ class LMHead(_Projection):
     def arithmetic(self) -> Arithmetic:
         """2 M N K on the matrix engine."""
         return {self.engine: 2 * self.rows * self.hidden_size * self.vocab_size}
+
+    def check(self) -> None:
+        """Also: the engine must be able to consume the stored weight."""
+        Op.check(self)
+        check_compute(self.weight_dtype, self.compute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
